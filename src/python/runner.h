@@ -1,0 +1,96 @@
+// Runs one Python program in one sandbox and says what happened.
+//
+// The guest side is src/guest/driver.py; both speak docs/guest-protocol.md over a private descriptor. Everything that comes
+// from the guest is untrusted data. Nothing here knows MCP.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/cancellation.h"
+#include "io/task.h"
+#include "layers/store.h"
+#include "sandbox/sandbox.h"
+
+namespace prims::python {
+
+inline constexpr const char* kWorkspacePath = "/mnt/data";
+
+enum class Stream { out, err };
+
+/// Called with raw bytes as they arrive.
+using OutputSink = std::function<void(Stream, std::string_view)>;
+
+struct RunLimits {
+  Milliseconds wall{100'000};
+  sandbox::Limits sandbox;
+  Bytes shown_output = kib(64);  ///< per stream, head and tail, in the result
+  Bytes kept_output = mib(16);   ///< per stream; a program that writes more is ended with output_limit
+};
+
+struct RunSpec {
+  std::string code;                      ///< the exact bytes for the compiler
+  std::optional<std::string> input;      ///< standard input; none: end of file at once
+  std::vector<std::string> arguments;    ///< sys.argv[1:]
+  std::string workspace;                 ///< host directory, becomes kWorkspacePath; files in it belong to Host::workspace_owner()
+  layers::Layer layer;
+  RunLimits limits;
+  OutputSink on_output;                  ///< may be empty
+};
+
+struct Frame {
+  int line = 0;
+  std::string name;
+  std::string file;  ///< "main.py" for the code as sent
+};
+
+struct PythonError {
+  std::string type;
+  std::string message;
+  std::optional<int> line;
+  std::vector<Frame> frames;  ///< user frames, outermost first
+  std::string traceback;      ///< user frames only
+};
+
+struct PythonValue {
+  std::string text;
+  std::string type;
+};
+
+/// Kept part of one stream.
+struct Captured {
+  std::string head;             ///< raw bytes from the start
+  std::string tail;             ///< raw bytes from the end; empty when everything fits in head
+  std::uint64_t total_bytes = 0;
+};
+
+struct RunTimings {
+  Milliseconds start{0};  ///< until the guest took the code
+  Milliseconds run{0};
+};
+
+struct RunResult {
+  sandbox::Outcome outcome;
+  std::optional<PythonError> error;
+  std::optional<PythonValue> value;
+  Captured out;
+  Captured err;
+  std::optional<int> last_line;  ///< the line of the code that was running when a limit ended it
+  sandbox::Usage usage;
+  RunTimings timings;
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  static std::unique_ptr<Runner> create(sandbox::Host& host, layers::Interpreter interpreter);
+
+  /// An Error is a fault of ours or of the host (SetupFailed is an outcome).
+  virtual io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) = 0;
+};
+
+}  // namespace prims::python
