@@ -27,10 +27,21 @@ TEST(Bytes, ReadsWhatPeopleWriteAndWritesItBack) {
 TEST(Text, IllFormedPartsBecomeOneReplacementCharacterEach) {
   EXPECT_EQ(to_utf8("plain \xC3\xA4"), "plain \xC3\xA4");
   EXPECT_EQ(to_utf8("bad \x81\xB3 byte"), "bad \xEF\xBF\xBD\xEF\xBF\xBD byte");
-  EXPECT_EQ(to_utf8("\xF0\x9F\x8D"), "\xEF\xBF\xBD");          // cut short
+  EXPECT_EQ(to_utf8("\xF0\x9F\x8D"), "\xEF\xBF\xBD");                          // cut short
   EXPECT_EQ(to_utf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // a surrogate
   EXPECT_FALSE(is_utf8("\xC0\x80"));
   EXPECT_TRUE(is_utf8(""));
+}
+
+TEST(Text, AStreamInPiecesDecodesAsInOne) {
+  const std::string text = "a\xC3\xA4\xE4\xBD\xA0\xF0\x9F\x8D\xB8 \x81 z";
+  for (std::size_t step = 1; step <= text.size(); ++step) {
+    Utf8Decoder decoder;
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i += step)
+      out += decoder.feed(std::string_view(text).substr(i, step));
+    EXPECT_EQ(out, to_utf8(text)) << step;
+  }
 }
 
 TEST(Text, NearMissesAreNamed) {

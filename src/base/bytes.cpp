@@ -18,12 +18,14 @@ std::string to_string(Bytes size) {
     ++unit;
   }
   const bool whole = value == static_cast<double>(static_cast<std::uint64_t>(value));
-  return whole ? fmt::format("{:.0f} {}", value, kUnits[unit]) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return whole ? fmt::format("{:.0f} {}", value, kUnits[unit])
+               : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 Result<Bytes> parse_bytes(std::string_view text) {
   const auto bad = [&] {
-    return fail(Kind::invalid_input, fmt::format("'{}' is not a size; write for example 512MiB, 2GiB or 65536", text));
+    return fail(Kind::invalid_input,
+                fmt::format("'{}' is not a size; write for example 512MiB, 2GiB or 65536", text));
   };
   std::uint64_t number = 0;
   const char* end = text.data() + text.size();

@@ -16,9 +16,15 @@ struct Bytes {
   constexpr auto operator<=>(const Bytes&) const = default;
 };
 
-constexpr Bytes kib(std::uint64_t n) { return Bytes{n << 10}; }
-constexpr Bytes mib(std::uint64_t n) { return Bytes{n << 20}; }
-constexpr Bytes gib(std::uint64_t n) { return Bytes{n << 30}; }
+constexpr Bytes kib(std::uint64_t n) {
+  return Bytes{n << 10};
+}
+constexpr Bytes mib(std::uint64_t n) {
+  return Bytes{n << 20};
+}
+constexpr Bytes gib(std::uint64_t n) {
+  return Bytes{n << 30};
+}
 
 /// "512 MiB", "1.5 GiB", "17 B".
 std::string to_string(Bytes size);

@@ -32,8 +32,12 @@ spdlog::level::level_enum to_spdlog(Level level) {
 
 }  // namespace
 
-void set_level(Level level) { logger().set_level(to_spdlog(level)); }
+void set_level(Level level) {
+  logger().set_level(to_spdlog(level));
+}
 
-void write(Level level, std::string_view line) { logger().log(to_spdlog(level), "{}", line); }
+void write(Level level, std::string_view line) {
+  logger().log(to_spdlog(level), "{}", line);
+}
 
 }  // namespace prims::log

@@ -1,5 +1,5 @@
-// The program's own log: one line per event on standard error, never on standard output (which is a protocol channel under
-// `stdio`). Code, output and handles of users are never logged.
+// The program's own log: one line per event on standard error, never on standard output (which is a protocol
+// channel under `stdio`). Code, output and handles of users are never logged.
 #pragma once
 
 #include <fmt/format.h>

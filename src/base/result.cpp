@@ -5,7 +5,9 @@
 
 namespace prims {
 
-std::string errno_text(int code) { return std::generic_category().message(code); }
+std::string errno_text(int code) {
+  return std::generic_category().message(code);
+}
 
 std::unexpected<Error> fail_errno(std::string_view what, int code) {
   Kind kind = Kind::unavailable;

@@ -52,6 +52,16 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::size_t unfinished_tail(std::string_view raw) {
+  for (std::size_t back = 1; back <= 3 && back <= raw.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(raw[raw.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;
+    const std::size_t need = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1;
+    return need > back ? back : 0;
+  }
+  return 0;
+}
+
 std::string to_utf8(std::string_view raw) {
   std::string out;
   out.reserve(raw.size());

@@ -8,8 +8,8 @@
 namespace prims::json {
 namespace {
 
-// Boost.JSON keeps the last of two equal keys; two readers of one message must never disagree, so the text is scanned for
-// duplicates before it is parsed. `text` is known to be valid JSON.
+// Boost.JSON keeps the last of two equal keys; two readers of one message must never disagree, so the text is
+// scanned for duplicates before it is parsed. `text` is known to be valid JSON.
 class DuplicateKeys {
  public:
   static std::optional<std::string> find(std::string_view text) {
@@ -84,9 +84,13 @@ Result<Value> parse(std::string_view text, std::size_t max_depth) {
   return parser.release();
 }
 
-std::string write(const Value& value) { return boost::json::serialize(value); }
+std::string write(const Value& value) {
+  return boost::json::serialize(value);
+}
 
-const Value* find(const Object& object, std::string_view key) { return object.if_contains(key); }
+const Value* find(const Object& object, std::string_view key) {
+  return object.if_contains(key);
+}
 
 std::optional<std::string> string_field(const Object& object, std::string_view key) {
   const Value* value = find(object, key);

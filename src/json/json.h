@@ -1,7 +1,7 @@
 // JSON for everyone above: one alias, strict reading with limits, and typed access to fields.
 //
-// Values are Boost.JSON's. Text that is written is always strict JSON: strings must be valid UTF-8 (see to_utf8), numbers
-// finite. Objects keep the order in which keys were inserted.
+// Values are Boost.JSON's. Text that is written is always strict JSON: strings must be valid UTF-8 (see
+// to_utf8), numbers finite. Objects keep the order in which keys were inserted.
 #pragma once
 
 #include <boost/json.hpp>
@@ -19,8 +19,8 @@ using Value = boost::json::value;
 using Object = boost::json::object;
 using Array = boost::json::array;
 
-/// Strict RFC 8259 with depth at most `max_depth`. Comments, trailing commas, NaN, lone surrogates, invalid UTF-8,
-/// duplicate keys and trailing bytes are invalid_input, with the offset.
+/// Strict RFC 8259 with depth at most `max_depth`. Comments, trailing commas, NaN, lone surrogates, invalid
+/// UTF-8, duplicate keys and trailing bytes are invalid_input, with the offset.
 Result<Value> parse(std::string_view text, std::size_t max_depth = 64);
 
 /// One line, no spaces. Every string in `value` must be valid UTF-8.
@@ -35,6 +35,8 @@ const Object* object_field(const Object& object, std::string_view key);
 const Array* array_field(const Object& object, std::string_view key);
 
 /// A string as a std::string.
-inline std::string text(const boost::json::string& s) { return std::string(s.data(), s.size()); }
+inline std::string text(const boost::json::string& s) {
+  return std::string(s.data(), s.size());
+}
 
 }  // namespace prims::json

@@ -1,0 +1,318 @@
+#include "server/result.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/text.h"
+
+namespace prims::server {
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+
+std::string seconds(Milliseconds span) {
+  return fmt::format("{:g}s", std::chrono::duration<double>(span).count());
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
+}
+
+// What an outcome means to the reader of a result.
+struct Verdict {
+  std::string status;
+  std::string message;
+  json::Object evidence;
+};
+
+json::Object evidence(std::string_view unit, std::uint64_t limit, std::optional<std::uint64_t> peak,
+                      std::string_view enforced_by) {
+  json::Object out{{"limit", limit}};
+  if (peak) out["peak"] = *peak;
+  out["unit"] = unit;
+  if (!enforced_by.empty()) out["enforced_by"] = enforced_by;
+  return out;
+}
+
+std::uint64_t count(Milliseconds span) {
+  return static_cast<std::uint64_t>(span.count());
+}
+
+Verdict of_exit(int code, const python::RunResult& run) {
+  if (code == 0) return {"ok", "", {}};
+  if (run.error) {
+    const std::string text = run.error->message.empty() ? "" : ": " + run.error->message;
+    return {"error", fmt::format("{}{}", run.error->type, text), {}};
+  }
+  return {"error", fmt::format("The program ended with exit status {}", code), {}};
+}
+
+Verdict of_signal(int number) {
+  if (number == SIGSYS)
+    return {"policy_violation", "The program used a system call that the sandbox forbids", {}};
+  return {"killed",
+          fmt::format("The program was ended by {} ({})", signal_name(number), ::strsignal(number)),
+          {}};
+}
+
+Verdict verdict(const python::RunResult& run, const sandbox::Enforcement& enforcement) {
+  return std::visit(
+      Overloaded{
+          [&](const sandbox::Exited& o) { return of_exit(o.code, run); },
+          [&](const sandbox::Signalled& o) { return of_signal(o.signal); },
+          [&](const sandbox::TimedOut& o) {
+            return Verdict{"timeout", fmt::format("Execution timed out after {}", seconds(o.limit)),
+                           evidence("ms", count(o.limit), count(run.timings.run), "wall clock")};
+          },
+          [&](const sandbox::OutOfMemory& o) {
+            return Verdict{
+                "memory_limit",
+                fmt::format("The program used more memory than its limit of {}", to_string(o.limit)),
+                evidence("bytes", o.limit.count, o.peak.count, enforcement.memory)};
+          },
+          [&](const sandbox::CpuTimeExceeded& o) {
+            return Verdict{
+                "cpu_limit",
+                fmt::format("The program used more CPU time than its limit of {}", seconds(o.limit)),
+                evidence("ms", count(o.limit), count(o.used), enforcement.cpu)};
+          },
+          [&](const sandbox::ProcessLimit& o) {
+            return Verdict{"process_limit",
+                           fmt::format("The program reached its limit of {} processes and threads", o.limit),
+                           evidence("processes", o.limit, o.peak, enforcement.processes)};
+          },
+          [&](const sandbox::DiskLimit& o) {
+            return Verdict{"disk_limit",
+                           fmt::format("The workspace grew beyond its limit of {}", to_string(o.limit)),
+                           evidence("bytes", o.limit.count, o.peak.count, "watchdog")};
+          },
+          [&](const sandbox::OutputLimit& o) {
+            return Verdict{
+                "output_limit",
+                fmt::format("The program wrote more output than its limit of {}", to_string(o.limit)),
+                evidence("bytes", o.limit.count, std::max(run.out.total_bytes, run.err.total_bytes), "")};
+          },
+          [](const sandbox::Cancelled&) { return Verdict{"cancelled", "The call was cancelled", {}}; },
+          [](const sandbox::SetupFailed& o) {
+            return Verdict{"sandbox_unavailable",
+                           fmt::format("The sandbox could not be made: {}: {}", o.step, errno_text(o.error)),
+                           {}};
+          },
+      },
+      run.outcome);
+}
+
+std::string_view hint_for(std::string_view status) {
+  if (status == "timeout")
+    return "Pass a larger timeout, or do less in one call; what was printed until then is in stdout.";
+  if (status == "memory_limit") return "Work in smaller pieces, or raise the setting memory.";
+  if (status == "cpu_limit") return "Do less in one call, or raise the setting cpu_time.";
+  if (status == "process_limit") return "Start fewer processes or threads, or raise the setting processes.";
+  if (status == "disk_limit") return "Write less, or raise the setting workspace.";
+  if (status == "output_limit")
+    return "Write large output to a file below output/ instead of printing it, or raise the setting "
+           "kept_output.";
+  return "";
+}
+
+std::string feedback_for(const Report& report, std::string_view status) {
+  if (!report.run) return "";
+  const python::RunResult& run = *report.run;
+  if (status == "ok" && run.out.total_bytes == 0 && !run.value) {
+    return "The program ran to its end and printed nothing. Show results with print(...), for example "
+           "print(df.head()), or end the "
+           "program with the expression to show. Files go below output/, inputs are read from mounts/; every "
+           "call is a script "
+           "of its own.";
+  }
+  if (status == "error") {
+    return "The program ended with an error. Mend the cause and send the whole program again: every call is "
+           "a script of its own "
+           "and starts without the variables of earlier calls.";
+  }
+  return "";
+}
+
+std::string_view without_cut_end(std::string_view head) {
+  head.remove_suffix(unfinished_tail(head));
+  return head;
+}
+
+std::string_view without_cut_start(std::string_view tail) {
+  while (!tail.empty() && (static_cast<unsigned char>(tail.front()) & 0xC0) == 0x80) tail.remove_prefix(1);
+  return tail;
+}
+
+void add_stream(json::Object& out, std::string_view name, const python::Captured& captured) {
+  const std::uint64_t shown = captured.head.size() + captured.tail.size();
+  if (shown >= captured.total_bytes) {
+    out[name] = to_utf8(captured.head + captured.tail);
+    return;
+  }
+  const std::string_view head = without_cut_end(captured.head);
+  const std::string_view tail = without_cut_start(captured.tail);
+  out[name] = fmt::format("{}\n[... {} bytes left out ...]\n{}", to_utf8(head),
+                          captured.total_bytes - head.size() - tail.size(), to_utf8(tail));
+  if (!out.contains("truncated")) out["truncated"] = json::Object{};
+  out["truncated"].as_object()[name] =
+      json::Object{{"total_bytes", captured.total_bytes}, {"shown_bytes", head.size() + tail.size()}};
+}
+
+json::Object error_object(const python::PythonError& error) {
+  json::Object out{{"type", error.type}, {"message", error.message}};
+  if (error.line) out["line"] = *error.line;
+  json::Array frames;
+  for (const python::Frame& frame : error.frames) {
+    frames.push_back(json::Object{{"line", frame.line}, {"name", frame.name}, {"file", frame.file}});
+  }
+  if (!frames.empty()) out["frames"] = std::move(frames);
+  if (!error.traceback.empty()) out["traceback"] = error.traceback;
+  return out;
+}
+
+json::Array artifact_list(const std::vector<session::Artifact>& artifacts) {
+  json::Array out;
+  for (const session::Artifact& a : artifacts) {
+    out.push_back(json::Object{
+        {"name", a.name}, {"relative_path", a.relative_path}, {"size", a.size.count}, {"mime", a.mime}});
+  }
+  return out;
+}
+
+void add_timings(json::Object& out, const Report& report) {
+  json::Object timings;
+  const auto add = [&](std::string_view name, Milliseconds span) { timings[name] = span.count(); };
+  if (report.install.count() > 0) add("install", report.install);
+  if (report.queue.count() > 0) add("queue", report.queue);
+  if (report.run) {
+    add("start", report.run->timings.start);
+    add("run", report.run->timings.run);
+    add("collect", report.collect);
+  }
+  if (!timings.empty()) out["timings"] = std::move(timings);
+}
+
+void add_run(json::Object& out, const Report& report, Verdict found) {
+  const python::RunResult& run = *report.run;
+  if (const auto* exited = std::get_if<sandbox::Exited>(&run.outcome)) out["exit_code"] = exited->code;
+  if (const auto* signalled = std::get_if<sandbox::Signalled>(&run.outcome))
+    out["signal"] = signal_name(signalled->signal);
+  if (run.value) out["value"] = json::Object{{"text", run.value->text}, {"type", run.value->type}};
+  if (run.error) out["error"] = error_object(*run.error);
+  if (!found.evidence.empty()) {
+    if (run.last_line) found.evidence["last_line"] = *run.last_line;
+    out["evidence"] = std::move(found.evidence);
+  }
+}
+
+void add_usage(json::Object& out, const sandbox::Usage& usage) {
+  json::Object object{{"cpu_ms", usage.cpu.count()}};
+  if (usage.peak_memory.count > 0) object["peak_memory_bytes"] = usage.peak_memory.count;
+  if (usage.peak_processes > 0) object["processes"] = usage.peak_processes;
+  if (usage.disk.count > 0) object["disk_bytes"] = usage.disk.count;
+  out["usage"] = std::move(object);
+}
+
+void set_if(json::Object& out, std::string_view name, std::string_view text) {
+  if (!text.empty()) out[name] = text;
+}
+
+}  // namespace
+
+json::Object to_json(const Report& report) {
+  Verdict found{report.status, report.message, {}};
+  if (report.run) found = verdict(*report.run, report.enforcement);
+  json::Object out{{"status", found.status}};
+  out["stdout"] = "";
+  out["stderr"] = "";
+  if (report.run) {
+    add_stream(out, "stdout", report.run->out);
+    add_stream(out, "stderr", report.run->err);
+  }
+  set_if(out, "message", found.status == "ok" ? "" : found.message);
+  set_if(out, "hint", report.hint.empty() ? hint_for(found.status) : report.hint);
+  set_if(out, "feedback", feedback_for(report, found.status));
+  set_if(out, "log", report.log);
+  if (report.run) add_run(out, report, std::move(found));
+  out["artifacts"] = artifact_list(report.artifacts);
+  if (report.artifacts_cut) out["artifacts_cut"] = true;
+  set_if(out, "run_id", report.run_id);
+  add_timings(out, report);
+  if (report.run) add_usage(out, report.run->usage);
+  json::Object environment;
+  set_if(environment, "python", report.python_version);
+  set_if(environment, "lock", report.lock);
+  if (!environment.empty()) out["environment"] = std::move(environment);
+  set_if(out, "isolation", report.isolation);
+  return out;
+}
+
+bool is_error(const json::Object& result) {
+  const std::string status = json::string_field(result, "status").value_or("");
+  return status != "ok" && status != "error";
+}
+
+int exit_status(const Report& report) {
+  if (!report.run) return 125;
+  return std::visit(Overloaded{
+                        [](const sandbox::Exited& o) { return o.code; },
+                        [](const sandbox::Signalled& o) { return 128 + o.signal; },
+                        [](const sandbox::TimedOut&) { return 124; },
+                        [](const sandbox::CpuTimeExceeded&) { return 124; },
+                        [](const sandbox::OutOfMemory&) { return 137; },
+                        [](const sandbox::Cancelled&) { return 130; },
+                        [](const auto&) { return 125; },
+                    },
+                    report.run->outcome);
+}
+
+json::Object result_schema() {
+  static constexpr std::string_view kText = R"json({
+    "type": "object",
+    "properties": {
+      "status": {"type": "string", "enum": ["ok", "error", "timeout", "memory_limit", "cpu_limit", "process_limit", "disk_limit",
+        "output_limit", "killed", "cancelled", "policy_violation", "dependency_error", "invalid_argument", "sandbox_unavailable",
+        "running"], "description": "what happened"},
+      "stdout": {"type": "string", "description": "what the program printed; head and tail when long"},
+      "stderr": {"type": "string"},
+      "artifacts": {"type": "array", "description": "files that this run made or changed below output/", "items": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "relative_path": {"type": "string"}, "size": {"type": "integer"},
+          "mime": {"type": "string"}},
+        "required": ["name", "relative_path", "size", "mime"]}},
+      "artifacts_cut": {"type": "boolean"},
+      "message": {"type": "string", "description": "one sentence, when status is not ok"},
+      "hint": {"type": "string", "description": "the exact next thing to do"},
+      "feedback": {"type": "string", "description": "advice that fits what happened"},
+      "log": {"type": "string", "description": "last lines of the package installer"},
+      "exit_code": {"type": "integer"},
+      "signal": {"type": "string"},
+      "value": {"type": "object", "description": "value of the last expression",
+        "properties": {"text": {"type": "string"}, "type": {"type": "string"}}, "required": ["text"]},
+      "error": {"type": "object",
+        "properties": {"type": {"type": "string"}, "message": {"type": "string"}, "line": {"type": "integer"},
+          "frames": {"type": "array", "items": {"type": "object", "properties": {"line": {"type": "integer"},
+            "name": {"type": "string"}, "file": {"type": "string"}}}},
+          "traceback": {"type": "string"}},
+        "required": ["type", "message"]},
+      "evidence": {"type": "object",
+        "properties": {"limit": {"type": "integer"}, "peak": {"type": "integer"}, "unit": {"type": "string"},
+          "last_line": {"type": "integer"}, "enforced_by": {"type": "string"}}},
+      "truncated": {"type": "object"},
+      "run_id": {"type": "string"},
+      "timings": {"type": "object", "description": "milliseconds"},
+      "usage": {"type": "object"},
+      "environment": {"type": "object"},
+      "isolation": {"type": "string"}
+    },
+    "required": ["status", "stdout", "stderr", "artifacts"]
+  })json";
+  return boost::json::parse(kText).as_object();
+}
+
+}  // namespace prims::server

@@ -1,0 +1,49 @@
+// The result of run_code, field by field: one object for the MCP tool, `prims run --json` and whoever reads
+// them.
+//
+// Fields that are empty or have their ordinary value are left out, except stdout, stderr, artifacts and
+// status.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "json/json.h"
+#include "python/runner.h"
+#include "session/artifacts.h"
+
+namespace prims::server {
+
+/// Everything that is known about one call when it is over.
+struct Report {
+  std::string run_id;
+  std::string status;   ///< set for calls that ran nothing; otherwise it follows from `run`
+  std::string message;  ///< likewise
+  std::string hint;
+  std::string log;  ///< a tool's own last lines, for dependency_error
+  std::optional<python::RunResult> run;
+  std::vector<session::Artifact> artifacts;
+  bool artifacts_cut = false;  ///< there are more than are listed
+  Milliseconds install{0};
+  Milliseconds queue{0};
+  Milliseconds collect{0};
+  std::string python_version;
+  std::string lock;
+  std::string isolation;
+  sandbox::Enforcement enforcement;
+};
+
+/// Whether the program did not come to its own end (limits, refusals): the tool result's isError.
+bool is_error(const json::Object& result);
+
+json::Object to_json(const Report& report);
+
+/// The exit status that `prims run` ends with: the program's own, 124 timeout, 137 memory, 128 + n for a
+/// signal, 125 otherwise.
+int exit_status(const Report& report);
+
+/// The JSON Schema (2020-12, root object) that every result conforms to.
+json::Object result_schema();
+
+}  // namespace prims::server
