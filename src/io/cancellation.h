@@ -16,8 +16,8 @@ class Cancellation {
 
   bool requested() const { return requested_; }
 
-  /// The action of the operation that runs now: called once, at request() or at once when that has happened. An empty
-  /// function takes it back.
+  /// The action of the operation that runs now: called once, at request() or at once when that has happened.
+  /// An empty function takes it back.
   void on_request(std::function<void()> action) {
     if (requested_ && action) {
       action();
