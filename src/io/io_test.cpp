@@ -86,24 +86,29 @@ TEST(Event, WakesAllWaitersAndTimesOut) {
   EXPECT_FALSE(event.is_set());
 }
 
-Task<> keep_result(Task<Result<>> waiting, std::optional<Result<>>* result) {
+struct Kept {
+  std::optional<Result<>> result;
+  Event ended;
+};
+
+Task<> keep_result(Task<Result<>> waiting, Kept* kept) {
   auto ended = co_await std::move(waiting);
-  result->emplace(std::move(ended));
+  kept->result.emplace(std::move(ended));
+  kept->ended.set();
 }
 
 TEST(Event, AResetAfterSetDoesNotHideTheWake) {
   Loop loop;
   Event event;
-  std::optional<Result<>> result;
-  loop.spawn(keep_result(event.wait(), &result), "waiter");
+  Kept kept;
+  loop.spawn(keep_result(event.wait(), &kept), "waiter");
   loop.post([&] {
+    EXPECT_FALSE(kept.result.has_value());
     event.set();
     event.reset();
-    loop.post([&] { loop.stop(); });
   });
-  loop.run();
-  ASSERT_TRUE(result.has_value());
-  EXPECT_TRUE(result->has_value());
+  ASSERT_TRUE(loop.run_until_done(kept.ended.wait(Deadline::after(kPlenty))).has_value());
+  EXPECT_TRUE(kept.result->has_value());
 }
 
 Task<> produce(Channel<int>* channel, int count) {
@@ -189,16 +194,14 @@ TEST(Stream, CloseEndsAWaitUnderWay) {
   Loop loop;
   Pipe pipe = make_pipe();
   Stream reader(std::move(pipe.read));
-  std::optional<Result<>> result;
-  loop.spawn(keep_result(reader.readable(Deadline::after(kPlenty)), &result), "reader");
+  Kept kept;
+  loop.spawn(keep_result(reader.readable(Deadline::after(kPlenty)), &kept), "reader");
   loop.post([&] {
-    EXPECT_FALSE(result.has_value());
+    EXPECT_FALSE(kept.result.has_value());
     reader.close();
-    loop.post([&] { loop.stop(); });
   });
-  loop.run();
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(kind_of(*result), Kind::cancelled);
+  ASSERT_TRUE(loop.run_until_done(kept.ended.wait(Deadline::after(kPlenty))).has_value());
+  EXPECT_EQ(kind_of(*kept.result), Kind::cancelled);
 }
 
 TEST(Stream, RegularFilesAndDevNullNeedNoPolling) {
