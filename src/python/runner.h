@@ -27,6 +27,8 @@ using OutputSink = std::function<void(Stream, std::string_view)>;
 struct RunLimits {
   Milliseconds wall{100'000};
   sandbox::Limits sandbox;
+  Bytes tmp = mib(512);          ///< /tmp, in memory
+  Bytes shm = mib(256);          ///< /dev/shm, in memory
   Bytes shown_output = kib(64);  ///< per stream, head and tail, in the result
   Bytes kept_output = mib(16);   ///< per stream; a program that writes more is ended with output_limit
 };
