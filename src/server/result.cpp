@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "server/app.h"
 
 namespace prims::server {
 namespace {
@@ -179,7 +180,7 @@ json::Array artifact_list(const std::vector<session::Artifact>& artifacts) {
   json::Array out;
   for (const session::Artifact& a : artifacts) {
     out.push_back(json::Object{
-        {"name", a.name}, {"relative_path", a.relative_path}, {"size", a.size.count}, {"mime", a.mime}});
+        {"name", a.name}, {"relative_path", a.relative_path}, {"size", a.size}, {"mime", a.mime}});
   }
   return out;
 }
@@ -240,7 +241,7 @@ json::Object to_json(const Report& report) {
   set_if(out, "log", report.log);
   if (report.run) add_run(out, report, std::move(found));
   out["artifacts"] = artifact_list(report.artifacts);
-  if (report.artifacts_cut) out["artifacts_cut"] = true;
+  set_if(out, "artifacts_incomplete", report.artifacts_incomplete);
   set_if(out, "run_id", report.run_id);
   add_timings(out, report);
   if (report.run) add_usage(out, report.run->usage);
@@ -257,16 +258,16 @@ bool is_error(const json::Object& result) {
   return status != "ok" && status != "error";
 }
 
-int exit_status(const Report& report) {
-  if (!report.run) return 125;
+int exit_status_of(const Report& report) {
+  if (!report.run) return report.status == "cancelled" ? exit_status::kInterrupted : exit_status::kSandboxFailed;
   return std::visit(Overloaded{
                         [](const sandbox::Exited& o) { return o.code; },
-                        [](const sandbox::Signalled& o) { return 128 + o.signal; },
-                        [](const sandbox::TimedOut&) { return 124; },
-                        [](const sandbox::CpuTimeExceeded&) { return 124; },
-                        [](const sandbox::OutOfMemory&) { return 137; },
-                        [](const sandbox::Cancelled&) { return 130; },
-                        [](const auto&) { return 125; },
+                        [](const sandbox::Signalled& o) { return exit_status::kSignalBase + o.signal; },
+                        [](const sandbox::TimedOut&) { return exit_status::kTimeout; },
+                        [](const sandbox::CpuTimeExceeded&) { return exit_status::kTimeout; },
+                        [](const sandbox::OutOfMemory&) { return exit_status::kOutOfMemory; },
+                        [](const sandbox::Cancelled&) { return exit_status::kInterrupted; },
+                        [](const auto&) { return exit_status::kSandboxFailed; },
                     },
                     report.run->outcome);
 }
@@ -285,7 +286,7 @@ json::Object result_schema() {
         "properties": {"name": {"type": "string"}, "relative_path": {"type": "string"}, "size": {"type": "integer"},
           "mime": {"type": "string"}},
         "required": ["name", "relative_path", "size", "mime"]}},
-      "artifacts_cut": {"type": "boolean"},
+      "artifacts_incomplete": {"type": "string", "description": "why not every artifact is listed"},
       "message": {"type": "string", "description": "one sentence, when status is not ok"},
       "hint": {"type": "string", "description": "the exact next thing to do"},
       "feedback": {"type": "string", "description": "advice that fits what happened"},

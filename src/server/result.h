@@ -24,7 +24,7 @@ struct Report {
   std::string log;  ///< a tool's own last lines, for dependency_error
   std::optional<python::RunResult> run;
   std::vector<session::Artifact> artifacts;
-  bool artifacts_cut = false;  ///< there are more than are listed
+  std::string artifacts_incomplete;  ///< one sentence when there are more than are listed
   Milliseconds install{0};
   Milliseconds queue{0};
   Milliseconds collect{0};
@@ -41,7 +41,7 @@ json::Object to_json(const Report& report);
 
 /// The exit status that `prims run` ends with: the program's own, 124 timeout, 137 memory, 128 + n for a
 /// signal, 125 otherwise.
-int exit_status(const Report& report);
+int exit_status_of(const Report& report);
 
 /// The JSON Schema (2020-12, root object) that every result conforms to.
 json::Object result_schema();

@@ -1,0 +1,295 @@
+#include "server/engine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "io/wait.h"
+#include "layers/interpreter.h"
+#include "layers/script_block.h"
+#include "server/module_names.h"
+#include "session/artifacts.h"
+#include "session/workspace.h"
+
+namespace prims::server {
+namespace {
+
+Milliseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+}
+
+sandbox::HostOptions host_options(const Settings& settings) {
+  sandbox::HostOptions options;
+  options.first_uid = settings.first_uid;
+  options.uid_count = settings.uid_count;
+  options.minimum = settings.min_tier;
+  return options;
+}
+
+std::filesystem::path program_directory() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+layers::StoreOptions store_options(const Settings& settings, const session::State& state, layers::Interpreter interpreter) {
+  layers::StoreOptions options;
+  options.state = state.directory();
+  options.interpreter = std::move(interpreter);
+  options.index_url = settings.index_url;
+  options.extra_index_urls = settings.extra_index_urls;
+  options.base = settings.base_packages;
+  options.size_limit = settings.layer_store_size;
+  options.install_timeout = settings.install_timeout;
+  options.program_directory = program_directory();
+  return options;
+}
+
+python::RunLimits run_limits(const Settings& settings, std::optional<Milliseconds> timeout) {
+  python::RunLimits limits;
+  limits.wall = timeout.value_or(settings.timeout);
+  limits.sandbox.memory = settings.memory;
+  limits.sandbox.processes = settings.processes;
+  limits.sandbox.cpus = settings.cpus;
+  limits.sandbox.cpu_time = settings.cpu_time;
+  limits.sandbox.file_size = settings.workspace_size;
+  limits.sandbox.open_files = settings.open_files;
+  limits.sandbox.workspace = settings.workspace_size;
+  limits.tmp = settings.tmp_size;
+  limits.shm = settings.shm_size;
+  limits.shown_output = settings.shown_output;
+  limits.kept_output = settings.kept_output;
+  return limits;
+}
+
+void refuse(Report& report, std::string status, std::string message, std::string hint = "") {
+  report.status = std::move(status);
+  report.message = std::move(message);
+  report.hint = std::move(hint);
+}
+
+// A failure of ours or of the host, told in the report.
+void refuse(Report& report, const Error& error) {
+  switch (error.kind) {
+    case Kind::cancelled:
+      return refuse(report, "cancelled", "The call was cancelled");
+    case Kind::exhausted:
+      return refuse(report, "sandbox_unavailable", error.message, "Busy or out of room: try again in a few seconds.");
+    case Kind::invalid_input:
+      return refuse(report, "invalid_argument", error.message);
+    default:
+      return refuse(report, "sandbox_unavailable", error.message);
+  }
+}
+
+io::Task<> remove_workspace(std::unique_ptr<session::Workspace> workspace, io::Workers* workers) {
+  auto removed = co_await workspace->remove(*workers);
+  if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
+}
+
+}  // namespace
+
+/// What a program runs in.
+struct Engine::Environment {
+  layers::Layer layer;
+};
+
+Engine::Engine(const Settings& settings, io::Loop& loop, io::Workers& workers)
+    : settings_(settings),
+      workers_(workers),
+      background_(loop.executor()),
+      admission_(settings.concurrent_runs, settings.queue_length),
+      base_modules_(modules_of(settings.base_packages)) {}
+
+Engine::~Engine() = default;
+
+io::Task<Result<>> Engine::start() {
+  if (start_) {
+    const std::shared_ptr<Start> attempt = start_;
+    auto woken = co_await attempt->done.wait();
+    PRIMS_CO_RETURN_ON_ERROR(std::move(woken));
+    co_return attempt->result;
+  }
+  auto attempt = std::make_shared<Start>();
+  start_ = attempt;
+  attempt->result = co_await start_once();
+  if (!attempt->result) start_.reset();  // the next call tries again: a full disk may have room by then
+  attempt->done.set();
+  co_return attempt->result;
+}
+
+io::Task<Result<>> Engine::start_once() {
+  if (!state_) state_ = std::make_unique<session::State>(settings_.state_dir);
+  auto prepare = [this]() -> Result<layers::Interpreter> {
+    if (!host_) {
+      PRIMS_ASSIGN_OR_RETURN(host_, sandbox::Host::create(host_options(settings_)));
+    }
+    PRIMS_RETURN_ON_ERROR(state_->prepare());
+    return layers::find_interpreter(layers::search_from_environment(settings_.python));
+  };
+  auto interpreter = co_await workers_.run(std::move(prepare));
+  PRIMS_CO_RETURN_ON_ERROR(interpreter);
+  auto store = layers::Store::create(store_options(settings_, *state_, *interpreter), *host_, workers_);
+  PRIMS_CO_ASSIGN_OR_RETURN(store_, std::move(store));
+  runner_ = python::Runner::create(*host_, *std::move(interpreter));
+  co_return Result<>();
+}
+
+io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> cancellation) {
+  Report report;
+  report.run_id = random_token();
+  auto started = co_await start();
+  if (!started) {
+    refuse(report, started.error());
+    co_return report;
+  }
+  report.python_version = store_->interpreter().version;
+  report.isolation = sandbox::to_string(host_->tier());
+  report.enforcement = host_->enforcement();
+
+  const Clock::time_point asked = Clock::now();
+  auto environment = co_await environment_for(&call, cancellation, &report);
+  report.install = since(asked);
+  if (!environment) {
+    if (report.status.empty()) refuse(report, environment.error());
+    co_return report;
+  }
+  report.lock = environment->layer.lock;
+
+  const Clock::time_point queued = Clock::now();
+  auto turn = co_await admission_.take(cancellation);
+  report.queue = since(queued);
+  if (!turn) {
+    refuse(report, turn.error());
+    co_return report;
+  }
+  auto done = co_await run_in(*std::move(environment), std::move(call), cancellation, &report);
+  if (!done) refuse(report, done.error());
+  co_return report;
+}
+
+io::Task<Result<>> Engine::run_in(Environment environment, Call call, std::shared_ptr<io::Cancellation> cancellation,
+                                  Report* report) {
+  auto made = session::Workspace::create(*state_, host_->workspace_owner());
+  PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(made));
+  python::RunSpec spec;
+  spec.code = std::move(call.code);
+  spec.input = std::move(call.input);
+  spec.arguments = std::move(call.arguments);
+  spec.workspace = workspace->directory().string();
+  spec.layer = std::move(environment.layer);
+  spec.limits = run_limits(settings_, call.timeout);
+  spec.on_output = std::move(call.on_output);
+  auto ran = co_await runner_->run(std::move(spec), cancellation);
+
+  const Clock::time_point collecting = Clock::now();
+  auto collect = [output = workspace->output(), copy = std::move(call.copy_output_to),
+                  limit = settings_.workspace_size]() -> Result<session::Artifacts> {
+    session::Artifacts found = session::changed_files(output, {});
+    if (copy && !found.files.empty()) {
+      PRIMS_RETURN_ON_ERROR(session::copy_artifacts(output, found.files, *copy, limit));
+    }
+    return found;
+  };
+  auto artifacts = co_await workers_.run(std::move(collect));
+  background_.spawn(remove_workspace(std::move(workspace), &workers_), "remove a workspace");
+  PRIMS_CO_ASSIGN_OR_RETURN(report->run, std::move(ran));
+  PRIMS_CO_ASSIGN_OR_RETURN(session::Artifacts found, std::move(artifacts));
+  report->artifacts = std::move(found.files);
+  report->artifacts_incomplete = std::move(found.incomplete);
+  report->collect = since(collecting);
+  co_return Result<>();
+}
+
+io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+                                                              Report* report) {
+  auto block = layers::read_script_block(call->code);
+  PRIMS_CO_ASSIGN_OR_RETURN(const std::optional<layers::ScriptBlock> script, std::move(block));
+  if (script) {
+    auto fits = layers::satisfies(store_->interpreter().version, script->requires_python);
+    PRIMS_CO_ASSIGN_OR_RETURN(const bool satisfied, std::move(fits));
+    if (!satisfied) {
+      refuse(*report, "dependency_error",
+             fmt::format("The script asks for Python {}; here runs {}", script->requires_python, store_->interpreter().version),
+             "Relax requires-python, or start the server with another interpreter (setting python).");
+      co_return fail(Kind::invalid_input, report->message);
+    }
+    call->requirements.insert(call->requirements.end(), script->dependencies.begin(), script->dependencies.end());
+  }
+  if (call->requirements.empty()) {
+    co_return co_await base_environment(call, std::move(cancellation), report);
+  }
+  layers::Request request{call->requirements, true};
+  auto built = co_await build(std::move(request), call->on_progress, std::move(cancellation));
+  PRIMS_CO_ASSIGN_OR_RETURN(layers::Outcome outcome, std::move(built));
+  if (auto* layer = std::get_if<layers::Layer>(&outcome)) {
+    report->hint = fmt::format("{}", fmt::join(layer->notes, " "));
+    co_return Environment{std::move(*layer)};
+  }
+  auto& error = std::get<layers::DependencyError>(outcome);
+  refuse(*report, "dependency_error", std::move(error.message), std::move(error.hint));
+  report->log = std::move(error.log);
+  co_return fail(Kind::invalid_input, report->message);
+}
+
+io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+                                                               Report* report) {
+  const layers::Request request{{}, true};
+  if (auto layer = store_->find(request)) co_return Environment{*std::move(layer)};
+  if (mentions_any(call->code, base_modules_)) {
+    auto built = co_await build(request, call->on_progress, std::move(cancellation));
+    PRIMS_CO_ASSIGN_OR_RETURN(layers::Outcome outcome, std::move(built));
+    if (auto* layer = std::get_if<layers::Layer>(&outcome)) co_return Environment{std::move(*layer)};
+    const auto& error = std::get<layers::DependencyError>(outcome);
+    report->hint = fmt::format("Ran on plain Python: the base packages ({}) could not be prepared. {} {}",
+                               fmt::join(settings_.base_packages, ", "), error.message, error.hint);
+  } else {
+    prepare_base_in_background();
+  }
+  auto plain = co_await store_->plain();
+  PRIMS_CO_ASSIGN_OR_RETURN(layers::Layer layer, std::move(plain));
+  co_return Environment{std::move(layer)};
+}
+
+namespace {
+
+// Where a build that several may wait for leaves its result.
+struct Built {
+  std::optional<Result<layers::Outcome>> value;
+  io::Event done;
+};
+
+io::Task<> build_into(layers::Store* store, layers::Request request, layers::Progress progress, std::shared_ptr<Built> built) {
+  auto outcome = co_await store->get(std::move(request), std::move(progress));
+  built->value = std::move(outcome);
+  built->done.set();
+}
+
+}  // namespace
+
+// The build itself goes on when its caller has gone: the next call finds it done.
+io::Task<Result<layers::Outcome>> Engine::build(layers::Request request, layers::Progress progress,
+                                                std::shared_ptr<io::Cancellation> cancellation) {
+  auto built = std::make_shared<Built>();  // shared with the build
+  background_.spawn(build_into(store_.get(), std::move(request), std::move(progress), built), "build packages");
+  cancellation->on_request([built] { built->done.set(); });
+  auto woken = co_await built->done.wait();
+  cancellation->on_request({});
+  PRIMS_CO_RETURN_ON_ERROR(std::move(woken));
+  if (!built->value) co_return fail(Kind::cancelled, "the call was cancelled");
+  co_return std::move(*built->value);
+}
+
+void Engine::prepare_base_in_background() {
+  if (base_wanted_ || settings_.base_packages.empty()) return;
+  base_wanted_ = true;
+  background_.spawn(build_into(store_.get(), layers::Request{{}, true}, {}, std::make_shared<Built>()), "prepare base packages");
+}
+
+io::Task<> Engine::stop() {
+  background_.cancel();
+  auto joined = co_await background_.join(Deadline::after(std::chrono::seconds(10)));
+  if (!joined) log::warning("background work did not end: {}", joined.error().message);
+}
+
+}  // namespace prims::server
