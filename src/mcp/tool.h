@@ -48,8 +48,9 @@ struct ToolCall {
 };
 
 struct ToolResult {
-  json::Object structured;                  ///< conforms to the output schema, also when is_error
-  std::vector<json::Object> extra_content;  ///< content blocks after the first, which is `structured` as JSON text
+  json::Object structured;  ///< conforms to the output schema, also when is_error
+  /// Content blocks after the first one, which is `structured` as JSON text.
+  std::vector<json::Object> extra_content;
   bool is_error = false;
 };
 
