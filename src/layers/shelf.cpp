@@ -1,0 +1,203 @@
+#include "layers/shelf.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "json/json.h"
+
+namespace prims::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEnvironment = "env";
+constexpr const char* kRecord = "layer.json";
+constexpr const char* kUse = "use";
+constexpr const char* kSettled = "settled";
+
+std::string read_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return std::move(text).str();
+}
+
+Result<> write_file(const fs::path& file, std::string_view text) {
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream << text;
+  stream.close();
+  if (!stream) return fail_errno(file.string());
+  return {};
+}
+
+const std::string& boot() {
+  static const std::string id = read_file("/proc/sys/kernel/random/boot_id");
+  return id;
+}
+
+struct Record {
+  std::vector<std::string> packages;
+  std::string boot;
+  Bytes size;
+};
+
+std::string to_text(const Record& record) {
+  json::Array packages;
+  for (const auto& package : record.packages) packages.emplace_back(package);
+  json::Object object{{"packages", std::move(packages)}, {"boot", record.boot}, {"size", record.size.count}};
+  return json::write(object);
+}
+
+std::optional<Record> read_record(const fs::path& layer) {
+  const auto parsed = json::parse(read_file(layer / kRecord));
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  const auto& object = parsed->as_object();
+  const auto* packages = json::array_field(object, "packages");
+  const auto size = json::integer_field(object, "size");
+  if (packages == nullptr || !size || *size < 0) return std::nullopt;
+  Record record{.packages = {},
+                .boot = json::string_field(object, "boot").value_or(""),
+                .size = Bytes{static_cast<std::uint64_t>(*size)}};
+  for (const auto& package : *packages) {
+    if (package.is_string()) record.packages.push_back(json::text(package.as_string()));
+  }
+  return record;
+}
+
+/// The lock on a layer's `use` file when it can be had at once and the layer still stands under its name.
+std::optional<UniqueFd> try_lock_use(const fs::path& layer, int how) {
+  const auto file = layer / kUse;
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd || ::flock(fd.get(), how | LOCK_NB) != 0) return std::nullopt;
+  struct stat held{};
+  struct stat named{};
+  const bool same =
+      ::fstat(fd.get(), &held) == 0 && ::stat(file.c_str(), &named) == 0 && held.st_ino == named.st_ino;
+  if (!same) return std::nullopt;
+  return fd;
+}
+
+bool outlived(const fs::path& layer, const Record& record) {
+  return record.boot == boot() || fs::exists(layer / kSettled);
+}
+
+/// Takes a layer that nobody uses off the shelf and removes it. The rename comes first, so nobody ever sees a
+/// part of it.
+bool remove_unused(const fs::path& layer, const fs::path& builds) {
+  auto lock = try_lock_use(layer, LOCK_EX);
+  if (!lock) return false;
+  auto grave = BuildDirectory::create(builds);
+  if (!grave) return false;
+  std::error_code failed;
+  fs::rename(layer, grave->path() / "removed", failed);
+  return !failed;
+}
+
+struct Candidate {
+  fs::path layer;
+  fs::file_time_type used;
+  Bytes size;
+};
+
+std::vector<Candidate> least_recent_first(const fs::path& layers) {
+  std::vector<Candidate> all;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(layers, failed)) {
+    const auto record = read_record(entry.path());
+    const auto used = fs::last_write_time(entry.path() / kUse, failed);
+    if (record && !failed) all.push_back({entry.path(), used, record->size});
+  }
+  std::ranges::sort(all, {}, &Candidate::used);
+  return all;
+}
+
+}  // namespace
+
+Shelf::Shelf(fs::path layers, fs::path builds) : layers_(std::move(layers)), builds_(std::move(builds)) {}
+
+Lease Shelf::lease(const std::string& hash) {
+  auto& known = leases_[hash];
+  if (auto held = known.lock()) return held;
+  auto fd = try_lock_use(layers_ / hash, LOCK_SH);
+  if (!fd) {
+    leases_.erase(hash);
+    return nullptr;
+  }
+  ::futimens(fd->get(), nullptr);
+  auto held = std::make_shared<const UniqueFd>(*std::move(fd));
+  known = held;
+  return held;
+}
+
+std::optional<Layer> Shelf::find(const std::string& hash) {
+  const auto path = layers_ / hash;
+  auto held = lease(hash);
+  if (!held) return std::nullopt;
+  auto record = read_record(path);
+  if (!record) return std::nullopt;
+  if (!outlived(path, *record)) {
+    // The machine stopped before the files had reached the disk: some may be empty.
+    held.reset();
+    remove_unused(path, builds_);
+    return std::nullopt;
+  }
+  return Layer{.lock = hash,
+               .directory = path / kEnvironment,
+               .packages = std::move(record->packages),
+               .notes = {},
+               .lease = std::move(held)};
+}
+
+Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& hash,
+                             std::vector<std::string> packages, Bytes size) {
+  const auto staged = build.path() / "layer";
+  std::error_code failed;
+  fs::create_directory(staged, failed);
+  fs::rename(build.path() / kEnvironment, staged / kEnvironment, failed);
+  if (failed) return fail_errno("stage a layer", failed.value());
+  const Record record{.packages = std::move(packages), .boot = boot(), .size = size};
+  PRIMS_RETURN_ON_ERROR(write_file(staged / kRecord, to_text(record)));
+  PRIMS_RETURN_ON_ERROR(write_file(staged / kUse, ""));
+  if (::rename(staged.c_str(), (layers_ / hash).c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
+    return fail_errno((layers_ / hash).string());
+  }
+  auto layer = find(hash);
+  if (!layer)
+    return fail(Kind::unavailable, "the layer " + hash + " was removed right after it had been made");
+  return *std::move(layer);
+}
+
+Result<> Shelf::settle(const std::string& hash) const {
+  const auto layer = layers_ / hash;
+  const UniqueFd directory(::open(layer.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return fail_errno(layer.string());
+  if (::syncfs(directory.get()) != 0) return fail_errno("syncfs " + layer.string());
+  return write_file(layer / kSettled, "");
+}
+
+std::size_t Shelf::collect(Bytes limit) const {
+  const auto all = least_recent_first(layers_);
+  std::uint64_t total = 0;
+  for (const auto& candidate : all) total += candidate.size.count;
+  std::size_t removed = 0;
+  for (const auto& candidate : all) {
+    if (total <= limit.count) break;
+    if (!remove_unused(candidate.layer, builds_)) continue;
+    log::info("removed the least recently used package layer {}", candidate.layer.filename().string());
+    total -= candidate.size.count;
+    ++removed;
+  }
+  return removed;
+}
+
+}  // namespace prims::layers
