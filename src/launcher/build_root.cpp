@@ -1,0 +1,122 @@
+#include "launcher/build_root.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/files.h"
+#include "launcher/kernel.h"
+#include "launcher/text.h"
+#include "launcher/trees.h"
+
+namespace prims::launcher {
+namespace {
+
+constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
+
+/// Where the new root is built: any directory that surely exists.
+constexpr const char* kStaging = "/proc";
+
+/// Paths of the Spec are absolute; while building they are relative to the working directory, the new root.
+const char* relative(std::string_view path) { return path.data() + 1; }
+
+Failure make_file(const wire::Step& step) {
+  const int file = open(relative(step.path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  LAUNCHER_TRY(check("create file", file));
+  std::string_view rest = step.text;
+  Failure failure;
+  while (!rest.empty() && !failure) {
+    const ssize_t written = write(file, rest.data(), rest.size());
+    failure = check("write file", written);
+    if (!failure) rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (!failure) failure = check("chmod file", fchmod(file, step.mode));
+  close(file);
+  return failure;
+}
+
+Failure mount_tmpfs(const wire::Step& step) {
+  Text options;
+  options.add("size=").add(step.size).add(",nr_inodes=").add(step.inodes).add(",mode=").add(step.mode, 8);
+  return check("mount tmpfs", mount("tmpfs", relative(step.path), "tmpfs", kPlain, options.c_str()));
+}
+
+Failure make_directory(const wire::Step& step) {
+  LAUNCHER_TRY(check("mkdir", mkdir(relative(step.path), 0700)));
+  return check("chmod directory", chmod(relative(step.path), step.mode));
+}
+
+Failure perform(const wire::Step& step, const Trees& trees) {
+  switch (step.operation) {
+    case wire::Operation::directory:
+      return make_directory(step);
+    case wire::Operation::file:
+      return make_file(step);
+    case wire::Operation::symlink:
+      return check("symlink", symlink(step.text.data(), relative(step.path)));
+    case wire::Operation::tmpfs:
+      return mount_tmpfs(step);
+    case wire::Operation::bind:
+      if (trees.fds[step.tree] < 0) return {};
+      return put_tree("mount bind", trees.fds[step.tree], relative(step.path));
+  }
+  return Failure{"unknown operation", EINVAL};
+}
+
+/// Covers entries of /proc that say something about the host with an empty file or directory.
+Failure mask_proc(const wire::Spec& spec) {
+  constexpr unsigned long kReadOnly = kPlain | MS_NOEXEC | MS_RDONLY;
+  LAUNCHER_TRY(check("mkdir mask", mkdir(".mask", 0700)));
+  LAUNCHER_TRY(check("mount mask", mount("tmpfs", ".mask", "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0700")));
+  const int file = open(".mask/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+  LAUNCHER_TRY(check("create mask", file));
+  close(file);
+  LAUNCHER_TRY(check("mkdir mask", mkdir(".mask/directory", 0555)));
+  LAUNCHER_TRY(check("remount mask", mount(nullptr, ".mask", nullptr, MS_REMOUNT | MS_BIND | kReadOnly, nullptr)));
+  LAUNCHER_TRY(spec.masks.each([](const wire::Mask& mask) {
+    const char* cover = mask.directory != 0 ? ".mask/directory" : ".mask/file";
+    const Failure failure = check("mask proc", mount(cover, relative(mask.path), nullptr, MS_BIND, nullptr));
+    return failure.error == ENOENT ? Failure{} : failure;
+  }));
+  LAUNCHER_TRY(check("umount mask", umount2(".mask", MNT_DETACH)));
+  return check("rmdir mask", rmdir(".mask"));
+}
+
+Failure mount_proc(const wire::Spec& spec) {
+  LAUNCHER_TRY(check("mount proc", mount("proc", "proc", "proc", kPlain | MS_NOEXEC, nullptr)));
+  LAUNCHER_TRY(write_file("forbid user namespaces", "proc/sys/user/max_user_namespaces", "0"));
+  LAUNCHER_TRY(mask_proc(spec));
+  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOEXEC | kPlain;
+  return check("remount proc", mount(nullptr, "proc", nullptr, kReadOnly, nullptr));
+}
+
+Failure mount_terminals() {
+  constexpr const char* kOptions = "newinstance,ptmxmode=0666,mode=0600";
+  return check("mount devpts", mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, kOptions));
+}
+
+/// man 2 pivot_root, "pivot_root(".", ".")": the old root ends up on top of the new one and is detached from there.
+Failure enter_root() {
+  LAUNCHER_TRY(check("pivot_root", kernel::pivot_root(".", ".")));
+  LAUNCHER_TRY(check("detach old root", umount2(".", MNT_DETACH)));
+  LAUNCHER_TRY(check("chdir root", chdir("/")));
+  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | kPlain;
+  return check("remount root", mount(nullptr, "/", nullptr, kReadOnly, nullptr));
+}
+
+}  // namespace
+
+Failure build_root(const wire::Spec& spec, const Trees& trees) {
+  umask(0);
+  LAUNCHER_TRY(check("make mounts private", mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr)));
+  constexpr const char* kOptions = "size=64m,nr_inodes=16384,mode=0755";
+  LAUNCHER_TRY(check("mount root", mount("tmpfs", kStaging, "tmpfs", kPlain, kOptions)));
+  LAUNCHER_TRY(check("chdir staging", chdir(kStaging)));
+  LAUNCHER_TRY(spec.steps.each([&trees](const wire::Step& step) { return perform(step, trees); }));
+  LAUNCHER_TRY(mount_terminals());
+  LAUNCHER_TRY(mount_proc(spec));
+  return enter_root();
+}
+
+}  // namespace prims::launcher

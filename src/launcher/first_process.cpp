@@ -1,0 +1,103 @@
+#include "launcher/first_process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "launcher/channel.h"
+#include "launcher/kernel.h"
+#include "launcher/lock_down.h"
+
+namespace prims::launcher {
+namespace {
+
+/// Every process and byte from here on counts for this sandbox. The descriptors carry the right to do so.
+Failure enter_limits(const wire::Spec& spec) {
+  for (int entry = 0; entry < spec.settings.entries; ++entry) {
+    LAUNCHER_TRY(check("enter limits", write(wire::kFirstEntryFd + entry, "0", 1)));
+  }
+  return {};
+}
+
+Failure wait_at(int barrier) {
+  char go = 0;
+  const ssize_t got = read(barrier, &go, 1);
+  LAUNCHER_TRY(check("wait for the launcher", got));
+  return got == 1 ? Failure{} : Failure{"wait for the launcher", EPIPE};
+}
+
+/// Plain system calls: the C library's setresuid() would concern itself with threads.
+Failure take_identity(std::uint32_t id) {
+  LAUNCHER_TRY(check("setresgid", syscall(SYS_setresgid, id, id, id)));
+  LAUNCHER_TRY(check("setresuid", syscall(SYS_setresuid, id, id, id)));
+  LAUNCHER_TRY(check("die with the launcher", prctl(PR_SET_PDEATHSIG, SIGKILL)));
+  return check("setsid", setsid());
+}
+
+Failure set_names(std::string_view hostname) {
+  constexpr std::string_view kNone = "(none)";
+  LAUNCHER_TRY(check("sethostname", sethostname(hostname.data(), hostname.size())));
+  return check("setdomainname", setdomainname(kNone.data(), kNone.size()));
+}
+
+Failure raise_loopback() {
+  const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  LAUNCHER_TRY(check("loopback socket", socket_fd));
+  ifreq request{};
+  std::strncpy(request.ifr_name, "lo", sizeof request.ifr_name - 1);
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const Failure failure = check("loopback up", ioctl(socket_fd, SIOCSIFFLAGS, &request));
+  close(socket_fd);
+  return failure;
+}
+
+/// The way out of this network namespace: who holds the listening socket decides what comes of a connection.
+Failure pass_broker_socket(std::uint16_t port) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  LAUNCHER_TRY(check("broker socket", listener));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  LAUNCHER_TRY(check("broker bind", bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address)));
+  LAUNCHER_TRY(check("broker listen", listen(listener, 128)));
+  wire::Notice notice;
+  notice.kind = wire::NoticeKind::broker;
+  LAUNCHER_TRY(send_notice(wire::kInitFd, notice, listener));
+  close(listener);
+  return {};
+}
+
+/// A fresh program with an empty environment: nothing of the launcher's memory, descriptors or names stays.
+Failure execute_init(int program) {
+  LAUNCHER_TRY(check("close descriptors", kernel::close_range(0, ~0U, kernel::kCloseRangeCloexec)));
+  LAUNCHER_TRY(check("keep the init socket", fcntl(wire::kInitFd, F_SETFD, 0)));
+  LAUNCHER_TRY(check("keep the spec", fcntl(wire::kSpecFd, F_SETFD, 0)));
+  char name[] = "prims-init";
+  char* arguments[] = {name, nullptr};
+  char* environment[] = {nullptr};
+  return check("exec init", syscall(SYS_execveat, program, "", arguments, environment, AT_EMPTY_PATH));
+}
+
+}  // namespace
+
+Failure become_init(const FirstProcess& self) {
+  const wire::Spec& spec = self.spec;
+  LAUNCHER_TRY(enter_limits(spec));
+  LAUNCHER_TRY(wait_at(self.barrier));
+  LAUNCHER_TRY(take_identity(spec.settings.inside_id));
+  LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
+  LAUNCHER_TRY(set_names(spec.hostname));
+  LAUNCHER_TRY(raise_loopback());
+  if (spec.has(wire::kLoopbackBroker)) LAUNCHER_TRY(pass_broker_socket(spec.settings.broker_port));
+  LAUNCHER_TRY(build_root(spec, self.trees));
+  LAUNCHER_TRY(drop_privileges(spec));
+  return execute_init(self.program);
+}
+
+}  // namespace prims::launcher

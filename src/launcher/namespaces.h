@@ -1,0 +1,27 @@
+// User namespaces and their id maps, seen from the launcher, outside the sandbox.
+#pragma once
+
+#include <sys/types.h>
+
+#include "launcher/failure.h"
+#include "launcher/wire.h"
+
+namespace prims::launcher {
+
+/// As an ordinary user: a user namespace in which we are still ourselves but hold capabilities, and a copy of the mounts,
+/// so that host directories can be taken from there and moved into the sandbox later.
+Failure enter_outer_namespace();
+
+/// One id in a user namespace and what it is in the namespace above.
+struct Ids {
+  std::uint32_t inside = 0;
+  std::uint32_t outside = 0;
+};
+
+/// Maps one uid and one gid in the user namespace of `pid`, and forbids setgroups there.
+Failure write_id_maps(pid_t pid, Ids uid, Ids gid);
+
+/// A user namespace for id-mapped mounts: files of the owner appear as files of the sandbox's user. `fd` receives it.
+Failure make_owner_namespace(const wire::Settings& settings, int& fd);
+
+}  // namespace prims::launcher
