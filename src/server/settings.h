@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -66,6 +67,7 @@ struct Settings {
   Bytes shm_size = mib(256);           ///< /dev/shm
   Bytes shown_output = kib(64);        ///< per stream, in the result: head and tail
   Bytes kept_output = mib(16);         ///< per stream; a program that writes more is ended
+  Bytes input_size = mib(8);           ///< standard input of a call
   std::uint32_t code_length = 20'000;  ///< characters of code
 };
 
@@ -101,5 +103,11 @@ std::vector<std::filesystem::path> configuration_files(const Sources& sources);
 
 /// An error names the setting, where the value came from, and what is accepted.
 Result<LoadedSettings> load_settings(const Sources& sources);
+
+/// Whether `host` names this machine only: localhost, 127.0.0.0/8, ::1.
+bool is_loopback(std::string_view host);
+
+/// Refuses to listen beyond loopback while nobody has to prove who they are, unless the settings say so.
+Result<> check_exposure(const Settings& settings);
 
 }  // namespace prims::server
