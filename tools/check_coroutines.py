@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Checks the coroutine rule (tools/coroutine_rule.query) over everything in src/, tests too.
+
+--self-test runs the rule over tools/coroutine_examples.cpp: each line marked `// bad` is found, no other line is.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+
+import translation_units as tu
+
+QUERY = tu.ROOT / "tools/coroutine_rule.query"
+EXAMPLES = tu.ROOT / "tools/coroutine_examples.cpp"
+FOUND = re.compile(r'^(\S+?:\d+):\d+: note: "([^"]+)" binds here', re.MULTILINE)
+BROKEN = re.compile(r"^(\S+?:\d+:\d+: (?:fatal )?error: .*)$", re.MULTILINE)
+
+
+def look(unit):
+    done = subprocess.run(["clang-query-19", "-f", str(QUERY), str(unit.file), "--", *unit.flags, "-Wno-everything"],
+                          cwd=tu.ROOT, capture_output=True, text=True, check=False)
+    if "Error parsing" in done.stdout + done.stderr or "Invalid" in done.stderr:
+        raise SystemExit(f"{QUERY}: {done.stdout}{done.stderr}")
+    broken = BROKEN.findall(done.stdout + done.stderr)
+    if broken:
+        return broken, False
+    return [f"{where}: {what}; name it first, then await" for where, what in FOUND.findall(done.stdout)], True
+
+
+def self_test():
+    unit = tu.Unit("examples", [EXAMPLES], ["-std=c++23"])
+    found, readable = look(unit)
+    if not readable:
+        raise SystemExit("\n".join(found))
+    seen = {int(fault.split(":")[1]) for fault in found}
+    lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
+    bad = {number for number, line in enumerate(lines, 1) if "// bad" in line}
+    for number in sorted(seen ^ bad):
+        print(f"{EXAMPLES}:{number}: {'found, but allowed' if number in seen else 'not found'}: {lines[number - 1].strip()}")
+    print(f"coroutine rule: {len(bad)} forbidden forms, {len(seen & bad)} found, {len(seen - bad)} false")
+    return 1 if seen != bad else 0
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--budget", type=float, default=600, help="seconds after which no further group is started")
+    options.add_argument("--self-test", action="store_true")
+    args = options.parse_args()
+    if args.self_test:
+        return self_test()
+    tu.configure()
+    todo = tu.units(lambda path: True)
+    cache = tu.Cache("clang-query-19", QUERY.read_bytes())
+    return tu.report("coroutines", todo, *tu.run(todo, cache, look, args.budget))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
