@@ -13,7 +13,8 @@ io::Task<Result<Admission::Turn>> Admission::take(std::shared_ptr<io::Cancellati
     co_return Turn(this);
   }
   if (line_.size() >= waiting_limit_) {
-    co_return fail(Kind::exhausted, fmt::format("{} calls are waiting already (setting queue_length)", line_.size()));
+    co_return fail(Kind::exhausted,
+                   fmt::format("{} calls are waiting already (setting queue_length)", line_.size()));
   }
   auto waiter = std::make_shared<Waiter>();
   line_.push_back(waiter);

@@ -11,8 +11,8 @@
 namespace prims::server {
 namespace {
 
-io::Task<> wait_turn(Admission* admission, std::shared_ptr<io::Cancellation> cancellation, std::vector<int>* order, int name,
-                     io::Event release) {
+io::Task<> wait_turn(Admission* admission, std::shared_ptr<io::Cancellation> cancellation,
+                     std::vector<int>* order, int name, io::Event release) {
   auto turn = co_await admission->take(cancellation);
   if (!turn) {
     order->push_back(turn.error().kind == Kind::exhausted ? -1000 - name : -name);
@@ -37,7 +37,8 @@ TEST(Admission, ServesInOrderAndIsBounded) {
   std::vector<std::shared_ptr<io::Cancellation>> cancellations;
   for (int i = 1; i <= 4; ++i) {
     cancellations.push_back(std::make_shared<io::Cancellation>());
-    scope.spawn(wait_turn(&admission, cancellations.back(), &order, i, release[static_cast<std::size_t>(i)]), "call");
+    scope.spawn(wait_turn(&admission, cancellations.back(), &order, i, release[static_cast<std::size_t>(i)]),
+                "call");
   }
   loop.run_until_done(settle());
   EXPECT_EQ(order, (std::vector<int>{1, -1004}));  // the fourth finds the line full

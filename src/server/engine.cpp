@@ -32,7 +32,8 @@ std::filesystem::path program_directory() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-layers::StoreOptions store_options(const Settings& settings, const session::State& state, layers::Interpreter interpreter) {
+layers::StoreOptions store_options(const Settings& settings, const session::State& state,
+                                   layers::Interpreter interpreter) {
   layers::StoreOptions options;
   options.state = state.directory();
   options.interpreter = std::move(interpreter);
@@ -74,7 +75,8 @@ void refuse(Report& report, const Error& error) {
     case Kind::cancelled:
       return refuse(report, "cancelled", "The call was cancelled");
     case Kind::exhausted:
-      return refuse(report, "sandbox_unavailable", error.message, "Busy or out of room: try again in a few seconds.");
+      return refuse(report, "sandbox_unavailable", error.message,
+                    "Busy or out of room: try again in a few seconds.");
     case Kind::invalid_input:
       return refuse(report, "invalid_argument", error.message);
     default:
@@ -168,8 +170,8 @@ io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> ca
   co_return report;
 }
 
-io::Task<Result<>> Engine::run_in(Environment environment, Call call, std::shared_ptr<io::Cancellation> cancellation,
-                                  Report* report) {
+io::Task<Result<>> Engine::run_in(Environment environment, Call call,
+                                  std::shared_ptr<io::Cancellation> cancellation, Report* report) {
   auto made = session::Workspace::create(*state_, host_->workspace_owner());
   PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(made));
   python::RunSpec spec;
@@ -201,7 +203,8 @@ io::Task<Result<>> Engine::run_in(Environment environment, Call call, std::share
   co_return Result<>();
 }
 
-io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call,
+                                                              std::shared_ptr<io::Cancellation> cancellation,
                                                               Report* report) {
   auto block = layers::read_script_block(call->code);
   PRIMS_CO_ASSIGN_OR_RETURN(const std::optional<layers::ScriptBlock> script, std::move(block));
@@ -210,11 +213,13 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call, std::s
     PRIMS_CO_ASSIGN_OR_RETURN(const bool satisfied, std::move(fits));
     if (!satisfied) {
       refuse(*report, "dependency_error",
-             fmt::format("The script asks for Python {}; here runs {}", script->requires_python, store_->interpreter().version),
+             fmt::format("The script asks for Python {}; here runs {}", script->requires_python,
+                         store_->interpreter().version),
              "Relax requires-python, or start the server with another interpreter (setting python).");
       co_return fail(Kind::invalid_input, report->message);
     }
-    call->requirements.insert(call->requirements.end(), script->dependencies.begin(), script->dependencies.end());
+    call->requirements.insert(call->requirements.end(), script->dependencies.begin(),
+                              script->dependencies.end());
   }
   if (call->requirements.empty()) {
     co_return co_await base_environment(call, std::move(cancellation), report);
@@ -232,7 +237,8 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call, std::s
   co_return fail(Kind::invalid_input, report->message);
 }
 
-io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,
+                                                               std::shared_ptr<io::Cancellation> cancellation,
                                                                Report* report) {
   const layers::Request request{{}, true};
   if (auto layer = store_->find(request)) co_return Environment{*std::move(layer)};
@@ -259,7 +265,8 @@ struct Built {
   io::Event done;
 };
 
-io::Task<> build_into(layers::Store* store, layers::Request request, layers::Progress progress, std::shared_ptr<Built> built) {
+io::Task<> build_into(layers::Store* store, layers::Request request, layers::Progress progress,
+                      std::shared_ptr<Built> built) {
   auto outcome = co_await store->get(std::move(request), std::move(progress));
   built->value = std::move(outcome);
   built->done.set();
@@ -271,7 +278,8 @@ io::Task<> build_into(layers::Store* store, layers::Request request, layers::Pro
 io::Task<Result<layers::Outcome>> Engine::build(layers::Request request, layers::Progress progress,
                                                 std::shared_ptr<io::Cancellation> cancellation) {
   auto built = std::make_shared<Built>();  // shared with the build
-  background_.spawn(build_into(store_.get(), std::move(request), std::move(progress), built), "build packages");
+  background_.spawn(build_into(store_.get(), std::move(request), std::move(progress), built),
+                    "build packages");
   cancellation->on_request([built] { built->done.set(); });
   auto woken = co_await built->done.wait();
   cancellation->on_request({});
@@ -283,7 +291,8 @@ io::Task<Result<layers::Outcome>> Engine::build(layers::Request request, layers:
 void Engine::prepare_base_in_background() {
   if (base_wanted_ || settings_.base_packages.empty()) return;
   base_wanted_ = true;
-  background_.spawn(build_into(store_.get(), layers::Request{{}, true}, {}, std::make_shared<Built>()), "prepare base packages");
+  background_.spawn(build_into(store_.get(), layers::Request{{}, true}, {}, std::make_shared<Built>()),
+                    "prepare base packages");
 }
 
 io::Task<> Engine::stop() {

@@ -43,14 +43,15 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Finds out what this host can do and which Python there is. Once; later calls return the same. An Error says what to
-  /// change.
+  /// Finds out what this host can do and which Python there is. Once; later calls return the same. An Error
+  /// says what to change.
   io::Task<Result<>> start();
 
   /// Runs a program. Whatever happens is in the report.
   io::Task<Report> execute(Call call, std::shared_ptr<io::Cancellation> cancellation);
 
-  /// Waits for what goes on in the background (removing workspaces, building the base environment is given up).
+  /// Waits for what goes on in the background (removing workspaces, building the base environment is given
+  /// up).
   io::Task<> stop();
 
   /// Valid after start().
@@ -65,9 +66,12 @@ class Engine {
   };
 
   io::Task<Result<>> start_once();
-  io::Task<Result<>> run_in(Environment environment, Call call, std::shared_ptr<io::Cancellation> cancellation, Report* report);
-  io::Task<Result<Environment>> environment_for(Call* call, std::shared_ptr<io::Cancellation> cancellation, Report* report);
-  io::Task<Result<Environment>> base_environment(Call* call, std::shared_ptr<io::Cancellation> cancellation, Report* report);
+  io::Task<Result<>> run_in(Environment environment, Call call,
+                            std::shared_ptr<io::Cancellation> cancellation, Report* report);
+  io::Task<Result<Environment>> environment_for(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+                                                Report* report);
+  io::Task<Result<Environment>> base_environment(Call* call, std::shared_ptr<io::Cancellation> cancellation,
+                                                 Report* report);
   io::Task<Result<layers::Outcome>> build(layers::Request request, layers::Progress progress,
                                           std::shared_ptr<io::Cancellation> cancellation);
   void prepare_base_in_background();

@@ -259,7 +259,8 @@ bool is_error(const json::Object& result) {
 }
 
 int exit_status_of(const Report& report) {
-  if (!report.run) return report.status == "cancelled" ? exit_status::kInterrupted : exit_status::kSandboxFailed;
+  if (!report.run)
+    return report.status == "cancelled" ? exit_status::kInterrupted : exit_status::kSandboxFailed;
   return std::visit(Overloaded{
                         [](const sandbox::Exited& o) { return o.code; },
                         [](const sandbox::Signalled& o) { return exit_status::kSignalBase + o.signal; },

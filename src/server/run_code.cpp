@@ -8,41 +8,51 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "server/arguments.h"
 #include "server/result.h"
 
 namespace prims::server {
 namespace {
 
-std::string seconds(Milliseconds span) { return fmt::format("{:g}", std::chrono::duration<double>(span).count()); }
+std::string seconds(Milliseconds span) {
+  return fmt::format("{:g}", std::chrono::duration<double>(span).count());
+}
 
 std::string description(const Settings& settings) {
   return fmt::format(
-      "Runs a Python program in a fresh, isolated sandbox (real CPython, no network) and returns what it printed, the value of its "
+      "Runs a Python program in a fresh, isolated sandbox (real CPython, no network) and returns what it "
+      "printed, the value of its "
       "last expression, its error if any, and the files it made.\n"
       "- Each call is a complete script of its own: nothing of an earlier call is left.\n"
-      "- Installed: {} and the standard library. Name anything else in requirements, never pip inside the code.\n"
+      "- Installed: {} and the standard library. Name anything else in requirements, never pip inside the "
+      "code.\n"
       "- Print what you want to see, or end with an expression. Top-level await works.\n"
       "- The working directory is writable; files below output/ are reported as artifacts.\n"
-      "- Limits: {} s wall clock (timeout changes it), {} of memory, {} processes, {} characters of code. A limit that ends the "
+      "- Limits: {} s wall clock (timeout changes it), {} of memory, {} processes, {} characters of code. A "
+      "limit that ends the "
       "program is named in status and evidence; partial output is always returned.",
-      fmt::join(settings.base_packages, ", "), seconds(settings.timeout), to_string(settings.memory), settings.processes,
-      settings.code_length);
+      fmt::join(settings.base_packages, ", "), seconds(settings.timeout), to_string(settings.memory),
+      settings.processes, settings.code_length);
 }
 
 json::Object input_schema(const Settings& settings) {
   json::Object code{{"type", "string"},
                     {"description", "the Python program, exactly as it should be compiled"}};
-  json::Object requirements{
-      {"type", "array"},
-      {"items", json::Object{{"type", "string"}}},
-      {"description", "packages from the package index as PEP 508 requirements, for example [\"scikit-learn\", \"polars>=1\"]; "
-                      "installed once, then cached"}};
-  json::Object timeout{{"type", "number"},
-                       {"description", fmt::format("wall-clock limit in seconds, default {}, at most {}; installing packages does "
-                                                   "not count",
-                                                   seconds(settings.timeout), seconds(settings.max_timeout))}};
-  json::Object input{{"type", "string"}, {"description", "text for standard input; without it input() sees the end of file"}};
+  json::Object requirements{{"type", "array"},
+                            {"items", json::Object{{"type", "string"}}},
+                            {"description",
+                             "packages from the package index as PEP 508 requirements, for example "
+                             "[\"scikit-learn\", \"polars>=1\"]; "
+                             "installed once, then cached"}};
+  json::Object timeout{
+      {"type", "number"},
+      {"description",
+       fmt::format("wall-clock limit in seconds, default {}, at most {}; installing packages does "
+                   "not count",
+                   seconds(settings.timeout), seconds(settings.max_timeout))}};
+  json::Object input{{"type", "string"},
+                     {"description", "text for standard input; without it input() sees the end of file"}};
   json::Object properties;
   properties["code"] = std::move(code);
   properties["requirements"] = std::move(requirements);
@@ -62,9 +72,12 @@ mcp::ToolDefinition definition(const Settings& settings) {
   tool.description = description(settings);
   tool.input_schema = input_schema(settings);
   tool.output_schema = result_schema();
-  tool.annotations = json::Object{
-      {"readOnlyHint", false}, {"destructiveHint", false}, {"idempotentHint", false}, {"openWorldHint", false}};
-  // Client facts (2026-11): Claude Code cuts tool results at 25,000 tokens and defers tools unless told otherwise.
+  tool.annotations = json::Object{{"readOnlyHint", false},
+                                  {"destructiveHint", false},
+                                  {"idempotentHint", false},
+                                  {"openWorldHint", false}};
+  // Client facts (2026-11): Claude Code cuts tool results at 25,000 tokens and defers tools unless told
+  // otherwise.
   tool.meta = json::Object{{"anthropic/maxResultSizeChars", 200'000}, {"anthropic/alwaysLoad", true}};
   return tool;
 }
@@ -103,7 +116,8 @@ io::Task<mcp::ToolResult> Tools::call(mcp::ToolCall call, std::shared_ptr<transp
   return run_code(std::move(call.arguments), std::move(progress), std::move(cancellation));
 }
 
-io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments, std::shared_ptr<transport::ProgressSink> progress,
+io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments,
+                                          std::shared_ptr<transport::ProgressSink> progress,
                                           std::shared_ptr<io::Cancellation> cancellation) {
   ArgumentLimits limits;
   limits.code_characters = settings_.code_length;
@@ -130,13 +144,19 @@ io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments, std::shared_pt
   co_return to_tool_result(report);
 }
 
-std::string instructions(const Settings& settings) {
-  return fmt::format(
-      "PRIMS runs Python for you: run_code executes a complete script in a throw-away sandbox and returns stdout, stderr, the value "
-      "of the last expression, errors with line numbers, and the files written below output/. Nothing survives a call, so send "
-      "whole programs. There is no network in the sandbox. {} are installed; list other packages in requirements. Default time "
+mcp::ServerInfo server_info(const Settings& settings) {
+  mcp::ServerInfo info;
+  info.version = kVersion;
+  info.instructions = fmt::format(
+      "PRIMS runs Python for you: run_code executes a complete script in a throw-away sandbox and returns "
+      "stdout, stderr, the value "
+      "of the last expression, errors with line numbers, and the files written below output/. Nothing "
+      "survives a call, so send "
+      "whole programs. There is no network in the sandbox. {} are installed; list other packages in "
+      "requirements. Default time "
       "limit {} s, memory {}.",
       fmt::join(settings.base_packages, ", "), seconds(settings.timeout), to_string(settings.memory));
+  return info;
 }
 
 }  // namespace prims::server

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "mcp/writer.h"
 #include "server/engine.h"
 #include "server/settings.h"
 #include "transport/tool_host.h"
@@ -21,7 +22,8 @@ class Tools : public transport::ToolHost {
                                  std::shared_ptr<io::Cancellation> cancellation) override;
 
  private:
-  io::Task<mcp::ToolResult> run_code(json::Object arguments, std::shared_ptr<transport::ProgressSink> progress,
+  io::Task<mcp::ToolResult> run_code(json::Object arguments,
+                                     std::shared_ptr<transport::ProgressSink> progress,
                                      std::shared_ptr<io::Cancellation> cancellation);
 
   const Settings& settings_;
@@ -29,7 +31,8 @@ class Tools : public transport::ToolHost {
   std::vector<mcp::ToolDefinition> definitions_;
 };
 
-/// What a client tells its model about this server; everything that matters is in the first 2 KB.
-std::string instructions(const Settings& settings);
+/// Who this server says it is, and what a client tells its model about it (everything that matters in the
+/// first 2 KB).
+mcp::ServerInfo server_info(const Settings& settings);
 
 }  // namespace prims::server

@@ -16,7 +16,8 @@ struct Interruption {
   int signal = 0;
 };
 
-io::Task<> cancel_on_signal(io::Signals* signals, std::shared_ptr<io::Cancellation> cancellation, Interruption* interruption) {
+io::Task<> cancel_on_signal(io::Signals* signals, std::shared_ptr<io::Cancellation> cancellation,
+                            Interruption* interruption) {
   auto number = co_await signals->next();
   if (!number) co_return;
   interruption->signal = *number;
@@ -58,7 +59,8 @@ Result<RunOutcome> run_once(const Settings& settings, RunRequest request) {
   PRIMS_ASSIGN_OR_RETURN(const Report report, std::move(ran));
   RunOutcome outcome;
   outcome.result = to_json(report);
-  outcome.exit_status = interruption.signal == 0 ? exit_status_of(report) : exit_status::kSignalBase + interruption.signal;
+  outcome.exit_status =
+      interruption.signal == 0 ? exit_status_of(report) : exit_status::kSignalBase + interruption.signal;
   return outcome;
 }
 
