@@ -20,12 +20,16 @@ std::string EventId::text() const {
   return fmt::format("{}-{}", stream, number);
 }
 
-std::uint64_t EventLog::append(std::string message) {
+std::uint64_t EventLog::append(std::string message, Keep keep) {
   held_.count += message.size();
-  events_.push_back({++last_, std::move(message)});
-  while (events_.size() > 1 && held_ > limit_) {
-    held_.count -= events_.front().message.size();
-    events_.pop_front();
+  events_.push_back({++last_, std::move(message), keep});
+  for (auto it = events_.begin(); it != events_.end() && held_ > limit_;) {
+    if (it->keep == Keep::always) {
+      ++it;
+    } else {
+      held_.count -= it->message.size();
+      it = events_.erase(it);
+    }
   }
   return last_;
 }

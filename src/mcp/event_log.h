@@ -22,16 +22,18 @@ struct EventId {
 
 class EventLog {
  public:
+  enum class Keep { while_room, always };
+
   struct Event {
     std::uint64_t number = 0;
     std::string message;
+    Keep keep = Keep::while_room;
   };
 
   explicit EventLog(Bytes limit = kib(256)) : limit_(limit) {}
 
-  /// The number of the new event: 1, 2, ... The oldest ones go when the limit is passed, the newest always
-  /// stays.
-  std::uint64_t append(std::string message);
+  /// The number of the new event: 1, 2, ... When the limit is passed the oldest go that need not be kept.
+  std::uint64_t append(std::string message, Keep keep);
 
   const std::deque<Event>& events() const { return events_; }
   std::uint64_t last() const { return last_; }

@@ -11,8 +11,8 @@
 
 namespace prims::transport {
 
-/// Where a running call says that it goes on. Coalesced to at most five notifications a second, sent only when the client
-/// gave a progress token; the transport numbers them. Nothing is sent after the result.
+/// Where a running call says that it goes on. Coalesced to at most five notifications a second, sent only
+/// when the client gave a progress token; the transport numbers them. Nothing is sent after the result.
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
