@@ -41,6 +41,9 @@ std::string flag_name(const Definition& setting);
 /// Strongest first.
 std::vector<std::string> variable_names(const Definition& setting);
 
+/// What stands for the value in help: "NUMBER", "SIZE", "full|namespaces"; empty for a switch.
+std::string value_name(const Definition& setting);
+
 bool is_list(const Definition& setting);
 bool is_switch(const Definition& setting);
 

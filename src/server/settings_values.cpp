@@ -37,10 +37,10 @@ constexpr const auto& choices(log::Level) {
 }
 
 template <class T>
-std::string choice_names() {
+std::string choice_names(std::string_view separator) {
   std::vector<std::string_view> names;
   for (const auto& choice : choices(T{})) names.push_back(choice.name);
-  return fmt::format("one of {}", fmt::join(names, ", "));
+  return fmt::format("{}", fmt::join(names, separator));
 }
 
 template <class T>
@@ -135,10 +135,26 @@ std::string accepted_values(const Definition& setting) {
           [&](Milliseconds Settings::*) {
             return "a time such as 30s, 2m or 100 (seconds)" + range(setting, show_duration);
           },
-          [](sandbox::Tier Settings::*) { return choice_names<sandbox::Tier>(); },
-          [](log::Level Settings::*) { return choice_names<log::Level>(); },
+          [](sandbox::Tier Settings::*) { return "one of " + choice_names<sandbox::Tier>(", "); },
+          [](log::Level Settings::*) { return "one of " + choice_names<log::Level>(", "); },
       },
       setting.field);
+}
+
+std::string value_name(const Definition& setting) {
+  return std::visit(Overloaded{
+                        [](std::string Settings::*) -> std::string { return "TEXT"; },
+                        [](std::filesystem::path Settings::*) -> std::string { return "DIR"; },
+                        [](std::vector<std::string> Settings::*) -> std::string { return "TEXT..."; },
+                        [](bool Settings::*) -> std::string { return ""; },
+                        [](std::uint16_t Settings::*) -> std::string { return "NUMBER"; },
+                        [](std::uint32_t Settings::*) -> std::string { return "NUMBER"; },
+                        [](Bytes Settings::*) -> std::string { return "SIZE"; },
+                        [](Milliseconds Settings::*) -> std::string { return "TIME"; },
+                        [](sandbox::Tier Settings::*) { return choice_names<sandbox::Tier>("|"); },
+                        [](log::Level Settings::*) { return choice_names<log::Level>("|"); },
+                    },
+                    setting.field);
 }
 
 namespace {

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/read_input.h"
+#include "cli/terminal.h"
+#include "server/app.h"
+
+namespace prims::cli {
+namespace {
+
+constexpr Bytes kMaxProgram = mib(16);
+
+/// The program's output as it comes. When nobody reads it any more, the run ends.
+class Output {
+ public:
+  Output(ProgressLine& progress, std::shared_ptr<io::Cancellation> cancellation)
+      : progress_(progress), cancellation_(std::move(cancellation)) {}
+
+  void write(python::Stream stream, std::string_view bytes) {
+    progress_.clear();
+    const int fd = stream == python::Stream::out ? STDOUT_FILENO : STDERR_FILENO;
+    if (broken_) return;
+    if (const auto written = write_all(fd, bytes); !written) {
+      broken_ = true;
+      piped_ = written.error().kind == Kind::cancelled;
+      if (!piped_) complain(written.error().message);
+      cancellation_->request();
+    }
+  }
+
+  bool broken_pipe() const { return broken_ && piped_; }
+
+ private:
+  ProgressLine& progress_;
+  std::shared_ptr<io::Cancellation> cancellation_;
+  bool broken_ = false;
+  bool piped_ = false;
+};
+
+Result<server::RunRequest> make_request(const RunCommand& command, const server::Settings& settings) {
+  server::RunRequest request;
+  if (command.code) {
+    request.code = *command.code;
+  } else {
+    PRIMS_ASSIGN_OR_RETURN(request.code, read_file(command.file, kMaxProgram));
+  }
+  if (command.code || command.file != "-") {
+    PRIMS_ASSIGN_OR_RETURN(request.input, read_program_input(settings.input_size));
+  }
+  request.arguments = command.arguments;
+  request.requirements = command.requirements;
+  request.output_directory = command.output;
+  return request;
+}
+
+// What the program could not say itself: why it was ended, or why it never ran.
+void explain(const json::Object& result) {
+  const std::string status = json::string_field(result, "status").value_or("");
+  if (status == "ok" || status == "error") return;
+  if (const auto message = json::string_field(result, "message")) complain(*message);
+  if (const auto hint = json::string_field(result, "hint")) complain("hint: " + *hint);
+}
+
+// As a program that never caught the signal would end.
+[[noreturn]] void end_by(int signal_number) {
+  ::signal(signal_number, SIG_DFL);
+  ::raise(signal_number);
+  ::_exit(server::exit_status::kSignalBase + signal_number);
+}
+
+}  // namespace
+
+int run(const RunCommand& command, const server::LoadedSettings& loaded) {
+  auto request = make_request(command, loaded.settings);
+  if (!request) {
+    complain(request.error().message);
+    return server::exit_status::kUsage;
+  }
+  ProgressLine progress;
+  Output output(progress, request->cancellation);
+  request->on_progress = [&](const std::string& sentence) { progress.show(sentence); };
+  if (command.form == Form::text) {
+    request->on_output = [&](python::Stream stream, std::string_view bytes) { output.write(stream, bytes); };
+  }
+  const auto outcome = server::run_once(loaded.settings, std::move(*request));
+  progress.clear();
+  if (!outcome) {
+    complain(outcome.error().message);
+    return server::exit_status::kSandboxFailed;
+  }
+  if (output.broken_pipe()) end_by(SIGPIPE);
+  if (command.form == Form::json) {
+    print(json::write(outcome->result) + "\n");
+  } else {
+    explain(outcome->result);
+  }
+  return outcome->exit_status;
+}
+
+}  // namespace prims::cli
