@@ -1,0 +1,313 @@
+#include "sandbox/process.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/log.h"
+#include "io/loop.h"
+#include "io/wait.h"
+#include "sandbox/encode.h"
+
+namespace prims::sandbox {
+namespace {
+
+namespace wire = launcher::wire;
+
+constexpr Milliseconds kWatchInterval{50};
+constexpr Milliseconds kAnswerTime{10'000};
+
+bool ended_well(const Outcome& outcome) {
+  const auto* exited = std::get_if<Exited>(&outcome);
+  return exited != nullptr && exited->code == 0;
+}
+
+Milliseconds cpu_time(const wire::CpuUsage& usage) {
+  return Milliseconds((usage.user_us + usage.system_us) / 1000);
+}
+
+std::string describe(const wire::Notice& notice) {
+  const std::string reason = notice.error == 0 ? "" : fmt::format(": {}", errno_text(notice.error));
+  return fmt::format("{}{}", notice.step, reason);
+}
+
+}  // namespace
+
+Process::Process(Launched launched, Holdings holdings)
+    : launcher_(std::move(launched.control)),
+      init_(std::move(launched.init)),
+      launcher_pidfd_(std::move(launched.pidfd)),
+      holdings_(std::move(holdings)) {}
+
+/// Without finish() behind it only when the loop is gone: then what is left is killed and waited for here, so that neither
+/// a zombie nor a used uid remains.
+Process::~Process() {
+  if (reaped_) return;
+  kill_processes();
+  pidfd_send_signal(launcher_pidfd_.get(), SIGKILL, nullptr, 0);
+  siginfo_t info{};
+  while (::waitid(P_PIDFD, static_cast<id_t>(launcher_pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  pollfd init{init_pidfd_.get(), POLLIN, 0};
+  if (init_pidfd_) ::poll(&init, 1, static_cast<int>(kAnswerTime.count()));
+}
+
+void Process::listen(io::Executor executor) {
+  io::spawn(executor, listen_to_launcher(shared_from_this()), "launcher of a sandbox");
+  io::spawn(executor, listen_to_init(shared_from_this()), "init of a sandbox");
+  io::spawn(executor, watch_limits(shared_from_this()), "limits of a sandbox");
+}
+
+// --- what launcher and init say -------------------------------------------------------------------------------------
+
+/// Ends when launcher and init are gone and reaped; init with its pid namespace goes before the launcher, or is killed by
+/// the kernel because the launcher went.
+io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
+  for (;;) {
+    auto received = co_await self->launcher_.receive();
+    if (!received) break;
+    self->on_launcher(*std::move(received));
+  }
+  auto ended = co_await io::wait_process(self->launcher_pidfd_.get(), Deadline::never());
+  if (!ended) log::error("sandbox: {}", ended.error().message);
+  self->reaped_ = ended.has_value();
+  if (self->init_pidfd_) {
+    auto gone = co_await io::wait_readable(self->init_pidfd_.get(), Deadline::never());
+    if (!gone) log::error("sandbox: {}", gone.error().message);
+  }
+  auto closed = co_await self->init_closed_.wait();
+  if (closed) self->settle();
+}
+
+io::Task<> Process::listen_to_init(std::shared_ptr<Process> self) {
+  for (;;) {
+    auto received = co_await self->init_.receive();
+    if (!received) break;
+    self->on_init(*std::move(received));
+  }
+  self->init_closed_.set();
+  self->program_ended_.set();
+}
+
+io::Task<> Process::watch_limits(std::shared_ptr<Process> self) {
+  while (!self->finished_.is_set()) {
+    auto finished = co_await self->finished_.wait(Deadline::after(kWatchInterval));
+    if (finished || finished.error().kind != Kind::timed_out) co_return;
+    if (!self->started_ || self->outcome_) continue;
+    if (auto breached = self->holdings_.limits->breached()) self->kill(*std::move(breached));
+  }
+}
+
+void Process::on_launcher(Received received) {
+  switch (received.notice.kind) {
+    case wire::NoticeKind::created:
+      return on_created(std::move(received));
+    case wire::NoticeKind::ended:
+      usage_notice_ = received.notice;
+      return;
+    case wire::NoticeKind::failed:
+      if (!ready_) return on_failed(received.notice);
+      [[fallthrough]];
+    case wire::NoticeKind::attached:
+      attach_answer_ = received.notice;
+      return answered_.set();
+    default:
+      log::error("sandbox: the launcher sent an unexpected notice");
+      return kill(SetupFailed{"launcher notice", EPROTO});
+  }
+}
+
+void Process::on_created(Received received) {
+  init_pidfd_ = std::move(received.descriptor);
+  if (outcome_) return kill_processes();
+  if (!holdings_.add_to_limits) return;
+  Result<> added = holdings_.limits->add(received.notice.value);
+  if (added) added = launcher_.send(encode_request(wire::RequestKind::proceed));
+  if (added) return;
+  failure_ = fmt::format("enter limits: {}", added.error().message);
+  kill(SetupFailed{"enter limits", 0});
+}
+
+void Process::on_init(Received received) {
+  switch (received.notice.kind) {
+    case wire::NoticeKind::broker:
+      broker_ = std::move(received.descriptor);
+      return;
+    case wire::NoticeKind::ready:
+      ready_ = true;
+      return prepared_.set();
+    case wire::NoticeKind::exited:
+      exit_ = received.notice;
+      return program_ended_.set();
+    case wire::NoticeKind::failed:
+      return on_failed(received.notice);
+    default:
+      log::error("sandbox: init sent an unexpected notice");
+      return kill(SetupFailed{"init notice", EPROTO});
+  }
+}
+
+void Process::on_failed(const Notice& notice) {
+  if (failure_.empty()) failure_ = describe(notice);
+  kill(SetupFailed{notice.step, notice.error});
+}
+
+// --- the end --------------------------------------------------------------------------------------------------------
+
+void Process::kill(Outcome reason) {
+  if (finished_.is_set()) return;
+  if (!outcome_ && !exit_) outcome_ = std::move(reason);
+  kill_processes();
+}
+
+/// Init takes everything in its pid namespace with it, and the launcher ends when init has. Before there is an init the
+/// launcher is alone.
+void Process::kill_processes() {
+  const int victim = init_pidfd_ ? init_pidfd_.get() : launcher_pidfd_.get();
+  pidfd_send_signal(victim, SIGKILL, nullptr, 0);
+}
+
+void Process::settle() {
+  if (!outcome_) outcome_ = explain(natural_outcome());
+  usage_ = holdings_.limits->usage();
+  if (usage_notice_) {
+    usage_.cpu = std::max(usage_.cpu, cpu_time(usage_notice_->usage));
+    usage_.peak_memory = std::max(usage_.peak_memory, kib(usage_notice_->usage.peak_kib));
+  }
+  holdings_.limits.reset();
+  holdings_.lease.reset();
+  prepared_.set();
+  answered_.set();
+  finished_.set();
+}
+
+Outcome Process::natural_outcome() {
+  if (!exit_) return started_ ? Outcome(Signalled{SIGKILL}) : Outcome(SetupFailed{"init", 0});
+  const int status = exit_->value;
+  if (WIFSIGNALED(status)) return Signalled{WTERMSIG(status)};
+  return Exited{WEXITSTATUS(status)};
+}
+
+/// A program that ended well had no trouble with a limit. Otherwise the limits are asked first.
+Outcome Process::explain(Outcome seen) {
+  if (ended_well(seen)) return seen;
+  if (auto breached = holdings_.limits->breached()) return *std::move(breached);
+  const auto* signalled = std::get_if<Signalled>(&seen);
+  if (signalled != nullptr && signalled->signal == SIGXCPU && holdings_.requested.cpu_time.count() > 0) {
+    const Milliseconds used = exit_ ? cpu_time(exit_->usage) : Milliseconds(0);
+    return CpuTimeExceeded{holdings_.requested.cpu_time, used};
+  }
+  if (auto refused = holdings_.limits->process_limit_hit()) return *refused;
+  return seen;
+}
+
+// --- what callers ask for -------------------------------------------------------------------------------------------
+
+io::Task<Result<>> Process::prepared(std::shared_ptr<Process> self, Deadline deadline) {
+  auto waited = co_await self->prepared_.wait(deadline);
+  if (self->ready_ && !self->outcome_) co_return Result<>();
+  if (!waited) {
+    const Outcome reason = waited.error().kind == Kind::cancelled ? Outcome(Cancelled{}) : SetupFailed{"no answer", ETIMEDOUT};
+    self->kill(reason);
+    co_return std::unexpected(waited.error());
+  }
+  const std::string step = self->failure_.empty() ? "init ended" : self->failure_;
+  co_return fail(Kind::unavailable, fmt::format("the sandbox could not be made: {}", step));
+}
+
+io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<Attachment> attachments) {
+  PRIMS_CO_ASSIGN_OR_RETURN(const std::string message, encode_attach(attachments));
+  for (const Attachment& attachment : attachments) {
+    if (attachment.access == Access::read_only || self->finished_.is_set()) continue;
+    PRIMS_CO_RETURN_ON_ERROR(
+        self->holdings_.limits->watch_directory(attachment.source, self->holdings_.requested.workspace));
+  }
+  self->answered_.reset();
+  self->attach_answer_.reset();
+  PRIMS_CO_RETURN_ON_ERROR(self->launcher_.send(message));
+  auto answered = co_await self->answered_.wait(Deadline::after(kAnswerTime));
+  if (!answered) self->kill(SetupFailed{"attach", ETIMEDOUT});
+  PRIMS_CO_RETURN_ON_ERROR(std::move(answered));
+  if (!self->attach_answer_) co_return fail(Kind::unavailable, "the sandbox ended before its directories were attached");
+  co_return self->attach_error(*self->attach_answer_, attachments);
+}
+
+Result<> Process::attach_error(const Notice& notice, const std::vector<Attachment>& attachments) const {
+  if (notice.kind == wire::NoticeKind::attached) return {};
+  const auto number = static_cast<std::size_t>(notice.value);
+  if (number >= attachments.size()) return fail(Kind::unavailable, fmt::format("attach: {}", describe(notice)));
+  const Attachment& attachment = attachments[number];
+  struct statfs file_system {};
+  ::statfs(attachment.source.c_str(), &file_system);
+  return fail(Kind::unavailable, fmt::format("attach {} at {} (file system type {:#x}): {}", attachment.source,
+                                             attachment.target, file_system.f_type, describe(notice)));
+}
+
+io::Task<Result<>> Process::start(std::shared_ptr<Process> self, StartSpec spec) {
+  PRIMS_CO_ASSIGN_OR_RETURN(const std::string message, encode_start(spec));
+  if (self->started_ || self->outcome_) co_return fail(Kind::unavailable, "the sandbox has started or ended already");
+  std::vector<int> descriptors;
+  for (const UniqueFd* fd : {&spec.standard_input, &spec.standard_output, &spec.standard_error}) {
+    if (*fd) descriptors.push_back(fd->get());
+  }
+  for (const UniqueFd& fd : spec.extra) descriptors.push_back(fd.get());
+  self->started_ = true;
+  co_return self->init_.send(message, descriptors);
+}
+
+io::Task<bool> Process::ended_by(std::shared_ptr<Process> self, Deadline deadline) {
+  auto ended = co_await self->program_ended_.wait(deadline);
+  co_return ended.has_value() || self->program_ended_.is_set();
+}
+
+io::Task<Outcome> Process::finish(std::shared_ptr<Process> self) {
+  if (!self->started_) self->kill(Cancelled{});
+  while (!self->finished_.is_set()) {
+    auto finished = co_await self->finished_.wait();
+    if (!finished) self->kill(Cancelled{});
+  }
+  co_return *self->outcome_;
+}
+
+void Process::signal(int number) {
+  if (!started_ || exit_) return;
+  const auto request = encode_request(wire::RequestKind::signal, static_cast<std::uint32_t>(number));
+  if (const auto sent = init_.send(request); !sent) log::debug("sandbox: signal: {}", sent.error().message);
+}
+
+namespace {
+
+class Handle final : public Sandbox {
+ public:
+  explicit Handle(std::shared_ptr<Process> process) : process_(std::move(process)) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() override { process_->kill(Cancelled{}); }
+
+  io::Task<Result<>> attach(std::vector<Attachment> attachments) override {
+    return Process::attach(process_, std::move(attachments));
+  }
+  io::Task<Result<>> start(StartSpec spec) override { return Process::start(process_, std::move(spec)); }
+  io::Task<bool> ended_by(Deadline deadline) override { return Process::ended_by(process_, deadline); }
+  void signal(int number) override { process_->signal(number); }
+  void kill(Outcome reason) override { process_->kill(std::move(reason)); }
+  io::Task<Outcome> finish() override { return Process::finish(process_); }
+  Usage usage() const override { return process_->usage(); }
+  UniqueFd take_broker_socket() override { return process_->take_broker_socket(); }
+
+ private:
+  std::shared_ptr<Process> process_;  // shared with the Tasks that see it to its end
+};
+
+}  // namespace
+
+std::unique_ptr<Sandbox> make_sandbox(std::shared_ptr<Process> process) {
+  return std::make_unique<Handle>(std::move(process));
+}
+
+}  // namespace prims::sandbox
