@@ -63,6 +63,12 @@ inline int close_range(unsigned first, unsigned last, int flags) {
 }
 inline constexpr int kCloseRangeCloexec = 4;
 
+// The headers of glibc 2.36 declare these without extern "C".
+inline int pidfd_open(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+inline int pidfd_send_signal(int pidfd, int number) {
+  return static_cast<int>(syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0));
+}
+
 inline int pivot_root(const char* new_root, const char* put_old) {
   return static_cast<int>(syscall(SYS_pivot_root, new_root, put_old));
 }

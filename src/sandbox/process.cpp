@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "io/loop.h"
 #include "io/wait.h"
+#include "launcher/kernel.h"
 #include "sandbox/encode.h"
 
 namespace prims::sandbox {
@@ -29,6 +30,13 @@ bool ended_well(const Outcome& outcome) {
 
 Milliseconds cpu_time(const wire::CpuUsage& usage) {
   return Milliseconds((usage.user_us + usage.system_us) / 1000);
+}
+
+/// So that the program may open /dev/stdout and its like: that asks for rights on the pipe itself, which is the server's.
+void give_pipe(const UniqueFd& fd, uid_t uid) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  if (::fchown(fd.get(), uid, uid) != 0) log::debug("sandbox: chown of a pipe: {}", errno_text(errno));
 }
 
 std::string describe(const wire::Notice& notice) {
@@ -49,7 +57,7 @@ Process::Process(Launched launched, Holdings holdings)
 Process::~Process() {
   if (reaped_) return;
   kill_processes();
-  pidfd_send_signal(launcher_pidfd_.get(), SIGKILL, nullptr, 0);
+  launcher::kernel::pidfd_send_signal(launcher_pidfd_.get(), SIGKILL);
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(launcher_pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
   }
@@ -169,7 +177,7 @@ void Process::kill(Outcome reason) {
 /// launcher is alone.
 void Process::kill_processes() {
   const int victim = init_pidfd_ ? init_pidfd_.get() : launcher_pidfd_.get();
-  pidfd_send_signal(victim, SIGKILL, nullptr, 0);
+  launcher::kernel::pidfd_send_signal(victim, SIGKILL);
 }
 
 void Process::settle() {
@@ -253,7 +261,9 @@ io::Task<Result<>> Process::start(std::shared_ptr<Process> self, StartSpec spec)
   if (self->started_ || self->outcome_) co_return fail(Kind::unavailable, "the sandbox has started or ended already");
   std::vector<int> descriptors;
   for (const UniqueFd* fd : {&spec.standard_input, &spec.standard_output, &spec.standard_error}) {
-    if (*fd) descriptors.push_back(fd->get());
+    if (!*fd) continue;
+    if (self->holdings_.lease) give_pipe(*fd, self->holdings_.lease->uid());
+    descriptors.push_back(fd->get());
   }
   for (const UniqueFd& fd : spec.extra) descriptors.push_back(fd.get());
   self->started_ = true;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/kernel.h"
 #include "launcher/wire.h"
 
 namespace prims::sandbox {
@@ -126,7 +126,7 @@ Result<Launched> spawn_launcher(int program, std::string_view spec, std::span<co
   }
   Launched launched;
   PRIMS_ASSIGN_OR_RETURN(launched.pid, plan.run(fmt::format("/proc/self/fd/{}", program)));
-  launched.pidfd = UniqueFd(static_cast<int>(::pidfd_open(launched.pid, 0)));
+  launched.pidfd = UniqueFd(launcher::kernel::pidfd_open(launched.pid));
   launched.control = std::move(control.ours);
   launched.init = std::move(init.ours);
   if (!launched.pidfd) return fail_errno("pidfd_open");  // the launcher sees its sockets close, and ends

@@ -1,0 +1,307 @@
+// Whole sandboxes on this host. As root the suite also runs once more as an ordinary user (user_test.cpp).
+#include "sandbox/sandbox.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "io/stream.h"
+#include "sandbox/test_support.h"
+
+namespace prims::sandbox::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(SandboxTest, RunsAShell) {
+  const Ran ran = run(shell("echo hello from $(id -u)"));
+  EXPECT_EQ(ran.exit_code(), 0);
+  EXPECT_EQ(ran.out, "hello from 1000\n");
+}
+
+TEST_F(SandboxTest, RunsPython) {
+  const Ran ran = run(python("import sys; print(sum(range(10))); sys.exit(3)"));
+  EXPECT_EQ(ran.exit_code(), 3);
+  EXPECT_EQ(ran.out, "45\n");
+}
+
+TEST_F(SandboxTest, ReportsTheSignalThatEndedTheProgram) {
+  const Ran ran = run(shell("kill -SEGV $$"));
+  const auto* signalled = std::get_if<Signalled>(&ran.outcome);
+  ASSERT_NE(signalled, nullptr) << ran.out;
+  EXPECT_EQ(signalled->signal, SIGSEGV);
+}
+
+TEST_F(SandboxTest, NamesTheStepWhenTheProgramCannotStart) {
+  Program program;
+  program.argv = {"/usr/bin/no-such-program"};
+  const Ran ran = run(std::move(program));
+  const auto* failed = std::get_if<SetupFailed>(&ran.outcome);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->step, "exec");
+  EXPECT_EQ(failed->error, ENOENT);
+}
+
+TEST_F(SandboxTest, HoldsNoCapabilitiesAndCannotGainAny) {
+  const Ran ran = run(shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status"));
+  EXPECT_EQ(ran.out,
+            "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
+            "CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n");
+}
+
+TEST_F(SandboxTest, MapsOneUidAndNeverHostRoot) {
+  const Ran ran = run(shell("cat /proc/self/uid_map /proc/self/gid_map"));
+  EXPECT_THAT(ran.out, ::testing::ContainsRegex("^ +1000 +[1-9][0-9]* +1\n +1000 +[1-9][0-9]* +1\n$"));
+}
+
+TEST_F(SandboxTest, RootIsReadOnlyAndNoMountGivesRightsAway) {
+  const Ran ran = run(python(R"(
+import os
+for line in open('/proc/self/mountinfo'):
+    fields = line.split()
+    point, options = fields[4], fields[5].split(',')
+    assert 'nosuid' in options, line
+    assert 'nodev' in options or point.startswith('/dev/'), line
+    writable = point in ('/tmp', '/dev/shm', '/home/user', '/run/prims', '/dev/pts')
+    assert 'ro' in options or writable or point.startswith('/dev/'), line
+for path in ('/x', '/etc/x', '/usr/x', '/mnt/x', '/env/x', '/dev/x', '/proc/sys/kernel/hostname', '/proc/self/comm'):
+    try:
+        open(path, 'w')
+    except OSError:
+        continue
+    assert False, path
+print('ok')
+)"));
+  EXPECT_EQ(ran.out, "ok\n");
+}
+
+TEST_F(SandboxTest, ShowsNothingOfTheHost) {
+  const Ran ran = run(python(R"(
+import os
+def listed(path):
+    try: return os.listdir(path)
+    except OSError: return []
+for path in ('/root', '/home', '/mnt', '/media', '/srv', '/var/log', '/boot', '/sys', '/run'):
+    assert not listed(path), (path, listed(path))
+for name in ('environ', 'maps', 'fd', 'mem'):
+    try: data = os.listdir('/proc/1/fd') if name == 'fd' else open('/proc/1/' + name, 'rb').read()
+    except OSError: data = b''
+    assert not data, (name, data)
+assert open('/proc/1/cmdline').read() == 'prims-init\0'
+assert not open('/proc/kallsyms').read() and not os.listdir('/proc/bus')
+assert all(line.split(':', 2)[2] == '/\n' for line in open('/proc/self/cgroup')), open('/proc/self/cgroup').read()
+assert open('/proc/sys/kernel/domainname').read() == '(none)\n'
+assert set(os.listdir('/proc/self/fd')) <= {'0', '1', '2', '3'}, os.listdir('/proc/self/fd')
+assert 'PRIMS_CANARY' not in os.environ and sorted(os.environ) == ['HOME', 'LANG', 'PATH'] + ['LC_CTYPE'] * ('LC_CTYPE' in os.environ), os.environ
+print('ok', os.uname().nodename)
+)"));
+  EXPECT_EQ(ran.out, "ok sandbox\n");
+}
+
+TEST_F(SandboxTest, RefusesNewNamespaces) {
+  const Ran ran = run(shell("unshare -U true || unshare -m true || unshare -n true || echo refused"));
+  EXPECT_THAT(ran.out, HasSubstr("refused"));
+}
+
+TEST_F(SandboxTest, StartsWithCleanSignalsLimitsAndSession) {
+  const Ran ran = run(python(R"(
+import os, resource, signal
+status = dict(line.rstrip('\n').split(':\t', 1) for line in open('/proc/self/status') if ':\t' in line)
+assert int(status['SigBlk'], 16) == 0, status['SigBlk']
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+assert os.getsid(0) == os.getpid() and os.getcwd() == '/'
+assert resource.getrlimit(resource.RLIMIT_CORE)[1] in (0, 1)
+assert open('/proc/self/oom_score_adj').read() == '1000\n'
+mask = os.umask(0); assert mask == 0o022, oct(mask)
+print('ok')
+)"));
+  EXPECT_EQ(ran.out, "ok\n");
+}
+
+TEST_F(SandboxTest, HasLoopbackAndNoOtherNetwork) {
+  const Ran ran = run(python(R"(
+import socket, threading
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname()); server.accept()[0].send(b'x')
+assert client.recv(1) == b'x'
+assert socket.gethostbyname(socket.gethostname()) == '127.0.0.1'
+for address in (('1.1.1.1', 443), ('10.0.0.1', 80), ('169.254.169.254', 80)):
+    try:
+        socket.create_connection(address, 3)
+        assert False, address
+    except OSError as error:
+        pass
+assert [name for _, name in socket.if_nameindex()] == ['lo']
+print('ok')
+)"));
+  EXPECT_EQ(ran.out, "ok\n");
+}
+
+TEST_F(SandboxTest, OrdinaryPythonWorks) {
+  const Ran ran = run(python(R"(
+import multiprocessing, os, pty, pwd, ssl, subprocess, sys, tempfile, threading
+assert pwd.getpwuid(os.getuid()).pw_name == 'user'
+assert subprocess.check_output('printf abc | tr a-c A-C', shell=True) == b'ABC'
+with tempfile.TemporaryDirectory() as d: open(d + '/f', 'w').write('x')
+m, s = pty.openpty(); os.write(s, b'tty\n'); assert os.read(m, 9) == b'tty\r\n'
+with multiprocessing.get_context('fork').Pool(2) as pool: assert pool.map(abs, [-1, -2]) == [1, 2]
+threads = [threading.Thread(target=len, args=('',)) for _ in range(20)]
+[t.start() for t in threads]; [t.join() for t in threads]
+assert ssl.create_default_context().get_ca_certs()
+open('/dev/null', 'w').write('x'); assert os.urandom(4) and open('/dev/zero', 'rb').read(2) == b'\0\0'
+open('/dev/stdout', 'w').write('through the link\n')
+os.makedirs('/home/user/a/b'); os.rename('/home/user/a/b', '/home/user/c')
+print('ok')
+)"));
+  EXPECT_EQ(ran.out, "through the link\nok\n");
+}
+
+TEST_F(SandboxTest, AttachesDirectoriesAfterTheLockDown) {
+  const TempDir workspace(host().workspace_owner());
+  const TempDir layer(host().workspace_owner());
+  workspace.write("in.txt", "given");
+  layer.write("tool.py", "print('layer')");
+  Program program = shell(
+      "cat in.txt; echo made > out.txt && mkdir output && echo x > output/y && mv output/y output/z; "
+      "stat -c %U out.txt; cat /env/tool.py; (echo no > /env/x) 2>/dev/null || echo refused");
+  program.directory = "/mnt/data";
+  program.attachments = {{workspace.path(), "/mnt/data", Access::read_write}, {layer.path(), "/env", Access::read_only}};
+  const Ran ran = run(std::move(program));
+  EXPECT_EQ(ran.out, "givenuser\nprint('layer')refused\n");
+  EXPECT_EQ(workspace.read("out.txt"), "made\n");
+  struct stat status {};
+  ASSERT_EQ(::stat((workspace.path() + "/output/z").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, host().workspace_owner());
+  EXPECT_FALSE(S_ISLNK(status.st_mode));
+}
+
+TEST_F(SandboxTest, FilesKeepTheirOwnerFromRunToRun) {
+  const TempDir workspace(host().workspace_owner());
+  for (int i = 0; i < 3; ++i) {
+    Program program = shell("umask 077; date >> /mnt/data/log && chmod 600 /mnt/data/log && wc -l < /mnt/data/log");
+    program.attachments = {{workspace.path(), "/mnt/data", Access::read_write}};
+    EXPECT_EQ(run(std::move(program)).out, std::to_string(i + 1) + "\n");
+  }
+}
+
+TEST_F(SandboxTest, SaysWhatCouldNotBeAttached) {
+  Program program = shell("true");
+  program.attachments = {{"/nonexistent/here", "/mnt/data", Access::read_write}};
+  const auto ran = loop_.run_until_done(run_task(std::move(program)));
+  ASSERT_FALSE(ran);
+  EXPECT_THAT(ran.error().message, HasSubstr("/nonexistent/here"));
+}
+
+TEST_F(SandboxTest, EndsWithTheProgramWhateverItLeftBehind) {
+  const Ran ran = run(python(R"(
+import os, signal, time
+for _ in range(5):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in range(1, 32):
+                try: signal.signal(number, signal.SIG_IGN)
+                except OSError: pass
+            while True: time.sleep(1)
+        os._exit(0)
+print('main done', flush=True)
+)"));
+  EXPECT_EQ(ran.exit_code(), 0);
+  EXPECT_EQ(ran.out, "main done\n");
+}
+
+TEST_F(SandboxTest, KillsEverythingAtTheDeadline) {
+  Program program = python(R"(
+import os, signal
+for number in range(1, 32):
+    try: signal.signal(number, signal.SIG_IGN)
+    except OSError: pass
+print('spinning', flush=True)
+os.fork(); os.fork()
+while True: pass
+)");
+  program.limit = Milliseconds(500);
+  const auto before = Clock::now();
+  const Ran ran = run(std::move(program));
+  EXPECT_TRUE(std::holds_alternative<TimedOut>(ran.outcome));
+  EXPECT_EQ(ran.out, "spinning\n");
+  EXPECT_LT(Clock::now() - before, std::chrono::seconds(10));
+}
+
+TEST_F(SandboxTest, PassesExtraDescriptorsAndNoOthers) {
+  int ends[2] = {};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  UniqueFd ours(ends[0]);
+  Program program = python("import os; os.write(3, b'private'); print(sorted(os.listdir('/proc/self/fd')))");
+  program.extra.push_back(UniqueFd(ends[1]));
+  const Ran ran = run(std::move(program));
+  EXPECT_EQ(ran.out, "['0', '1', '2', '3', '4']\n");  // 4 is the directory being listed
+  char text[16] = {};
+  EXPECT_EQ(::read(ours.get(), text, sizeof text), 7);
+}
+
+io::Task<Result<Outcome>> interrupt(Host& host) {
+  auto made = co_await host.prepare({.root = minimal_root()});
+  PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(made));
+  int ends[2] = {};
+  if (::pipe2(ends, O_CLOEXEC) != 0) co_return fail_errno("pipe2");
+  StartSpec start;
+  start.argv = {"/bin/sh", "-c", "trap 'exit 42' USR1; echo ready; while :; do sleep 0.01; done"};
+  start.standard_output = UniqueFd(ends[1]);
+  io::Stream output{UniqueFd(ends[0])};
+  auto started = co_await sandbox->start(std::move(start));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(started));
+  auto ready = co_await output.readable(Deadline::after(Milliseconds(10'000)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(ready));
+  sandbox->signal(SIGUSR1);
+  const bool ended = co_await sandbox->ended_by(Deadline::after(Milliseconds(10'000)));
+  if (!ended) sandbox->kill(TimedOut{});
+  co_return co_await sandbox->finish();
+}
+
+TEST_F(SandboxTest, SignalsTheProgram) {
+  const auto outcome = loop_.run_until_done(interrupt(host()));
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  const auto* exited = std::get_if<Exited>(&*outcome);
+  ASSERT_NE(exited, nullptr);
+  EXPECT_EQ(exited->code, 42);
+}
+
+/// Accepts one connection from inside, answers, and waits for the end.
+io::Task<Result<std::string>> serve_broker(Host& host) {
+  PrepareSpec spec{.root = minimal_root(), .network = Network::loopback_broker, .broker_port = 3128};
+  auto made = co_await host.prepare(std::move(spec));
+  PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(made));
+  io::Stream listener(sandbox->take_broker_socket());
+  StartSpec start;
+  start.argv = {"/usr/bin/python3", "-I", "-c",
+                "import socket; s = socket.create_connection(('127.0.0.1', 3128)); assert s.recv(5) == b'hello'; "
+                "s.send(b'thanks')"};
+  auto started = co_await sandbox->start(std::move(start));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(started));
+  auto ready = co_await listener.readable(Deadline::after(Milliseconds(10'000)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(ready));
+  io::Stream peer(UniqueFd(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC)));
+  auto sent = co_await peer.write_all("hello", Deadline::after(Milliseconds(10'000)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(sent));
+  std::string answer(16, '\0');
+  auto got = co_await peer.read_some(answer, Deadline::after(Milliseconds(10'000)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(got));
+  answer.resize(*got);
+  co_return answer;
+}
+
+TEST_F(SandboxTest, BrokerSocketListensInsideAndIsHeldOutside) {
+  const auto answer = loop_.run_until_done(serve_broker(host()));
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(*answer, "thanks");
+}
+
+}  // namespace
+}  // namespace prims::sandbox::testing
