@@ -16,6 +16,9 @@
 
 namespace prims::server {
 
+/// The group of settings that bound one run.
+inline constexpr std::string_view kLimitsGroup = "Limits of one run";
+
 /// Where a setting lives; its alternative is the setting's type.
 using Field = std::variant<std::string Settings::*, std::filesystem::path Settings::*,
                            std::vector<std::string> Settings::*, bool Settings::*, std::uint16_t Settings::*,
@@ -55,6 +58,9 @@ Result<> assign(Settings& settings, const Definition& setting, const std::vector
 
 /// A value as one would write it.
 std::string show(const Settings& settings, const Definition& setting);
+
+/// The table of default limits in README.md.
+std::string limits_table();
 
 /// docs/settings.md: every setting with its names, default, range and meaning.
 std::string settings_reference();

@@ -243,10 +243,18 @@ TEST(SettingsTable, NamesAreUniqueAndDefaultsAreAcceptedByTheirOwnRules) {
   }
 }
 
+std::string page(const std::string& name) {
+  std::ifstream in(std::string(PRIMS_SOURCE_DIR) + "/" + name);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 TEST(SettingsReference, ThePageInDocsIsTheOneOfTheTable) {
-  std::ifstream in(std::string(PRIMS_SOURCE_DIR) + "/docs/settings.md");
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(page, settings_reference()) << "write it anew: prims config --reference > docs/settings.md";
+  EXPECT_EQ(page("docs/settings.md"), settings_reference())
+      << "write it anew: prims config --reference > docs/settings.md";
+}
+
+TEST(SettingsReference, TheReadmeHoldsTheTableOfLimits) {
+  EXPECT_THAT(page("README.md"), HasSubstr(limits_table()));
 }
 
 TEST(Exposure, OnlyLoopbackNeedsNoProof) {

@@ -265,6 +265,16 @@ std::string show(const Settings& settings, const Definition& setting) {
                     setting.field);
 }
 
+std::string limits_table() {
+  std::string text = "| limit | default | setting |\n|---|---|---|\n";
+  const Settings defaults;
+  for (const Definition& setting : settings_table()) {
+    if (setting.group != kLimitsGroup) continue;
+    text += fmt::format("| {} | {} | `{}` |\n", setting.help, show(defaults, setting), setting.key);
+  }
+  return text;
+}
+
 std::string settings_reference() {
   std::string text =
       "# Settings\n\n"
