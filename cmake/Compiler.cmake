@@ -31,9 +31,10 @@ target_compile_options(prims_flags INTERFACE
   -fstack-protector-strong -fstack-clash-protection -fcf-protection
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -fno-omit-frame-pointer -fPIE
   $<$<CXX_COMPILER_ID:Clang>:-Xclang;-fno-pch-timestamp>)
-target_compile_definitions(prims_flags INTERFACE
-  _GLIBCXX_ASSERTIONS
-  $<$<AND:$<CONFIG:Release>,$<STREQUAL:${PRIMS_SANITIZE},>>:_FORTIFY_SOURCE=3>)
+target_compile_definitions(prims_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(NOT PRIMS_SANITIZE)
+  target_compile_definitions(prims_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=3>)
+endif()
 target_link_options(prims_flags INTERFACE -pie -fuse-ld=lld -Wl,-z,relro,-z,now,-z,noexecstack)
 target_include_directories(prims_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
