@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 
 #include "base/text.h"
 
@@ -83,6 +84,37 @@ void collect(const json::Object& schema, std::vector<std::string>& path,
   }
 }
 
+bool is_token(std::string_view text) {
+  static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter || kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+std::optional<std::string> find_fault(const json::Object& schema, std::set<std::string>& seen, int depth) {
+  constexpr int kDeepest = 16;
+  const json::Object* properties = json::object_field(schema, "properties");
+  if (properties == nullptr || depth > kDeepest) return std::nullopt;
+  for (const auto& [name, value] : *properties) {
+    const json::Object* property = value.if_object();
+    if (property == nullptr) continue;
+    if (const json::Value* annotation = json::find(*property, "x-mcp-header")) {
+      const std::string property_name(name);
+      if (!annotation->is_string() || !is_token(annotation->get_string()))
+        return property_name + ": x-mcp-header is no header name";
+      const auto type = json::string_field(*property, "type");
+      if (type != "string" && type != "integer" && type != "boolean")
+        return property_name + ": x-mcp-header on this type";
+      std::string header = json::text(annotation->get_string());
+      std::ranges::transform(header, header.begin(), lower);
+      if (!seen.insert(header).second) return property_name + ": x-mcp-header occurs twice";
+    }
+    if (auto fault = find_fault(*property, seen, depth + 1)) return fault;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string encode_header_value(std::string_view text) {
@@ -109,6 +141,11 @@ std::vector<MirroredParameter> mirrored_parameters(const json::Object& schema) {
   std::vector<MirroredParameter> found;
   collect(schema, path, found);
   return found;
+}
+
+std::optional<std::string> mirror_fault(const json::Object& schema) {
+  std::set<std::string> seen;
+  return find_fault(schema, seen, 0);
 }
 
 std::optional<std::string> mirrored_value(const json::Object& arguments,

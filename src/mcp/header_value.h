@@ -25,6 +25,10 @@ struct MirroredParameter {
 /// All of `schema`, in its order. Only `properties` are followed, as the specification has it.
 std::vector<MirroredParameter> mirrored_parameters(const json::Object& schema);
 
+/// Why a client must not offer the tool over HTTP: an annotation that is no header name, occurs twice (case
+/// ignored), or sits on something other than a string, an integer or a boolean.
+std::optional<std::string> mirror_fault(const json::Object& schema);
+
 /// The header text of the argument at `path`. nullopt: absent, null, or nothing that a header can say (an
 /// object, an array).
 std::optional<std::string> mirrored_value(const json::Object& arguments,

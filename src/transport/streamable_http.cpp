@@ -4,13 +4,14 @@
 
 #include <utility>
 
-#include "http/sse.h"
-
 namespace prims::transport {
 namespace {
 
 constexpr std::string_view kFirstResumable = "2025-03-26";
 constexpr std::string_view kFirstPrimed = "2025-11-25";  // older clients cannot parse an event without data
+
+/// A comment, which every reader of event streams skips.
+constexpr std::string_view kSignOfLife = ": still here\n\n";
 
 /// The headers of a request as the protocol core reads them.
 class HeaderView final : public mcp::Headers {
@@ -191,7 +192,7 @@ io::Task<> StreamableHttp::follow(std::shared_ptr<ResponseStream> stream, std::o
       auto woken = co_await stream->changed().wait(Deadline::after(options_.sign_of_life));
       if (woken) continue;
       if (woken.error().kind == Kind::cancelled) co_return;
-      piece = http::encode_comment("still running");
+      piece = std::string(kSignOfLife);
     }
     auto written = co_await responder.write(std::move(piece));
     if (!written) co_return;
@@ -241,7 +242,7 @@ io::Task<> StreamableHttp::listen(std::string session, mcp::Principal principal,
   while (written && !ended.is_set() && endpoint_.touch(session, principal, Clock::now())) {
     auto woken = co_await ended.wait(Deadline::after(options_.sign_of_life));
     if (woken) break;
-    written = co_await responder.write(http::encode_comment("still here"));
+    written = co_await responder.write(std::string(kSignOfLife));
   }
   listeners_.erase(entry);
   [[maybe_unused]] auto finished = co_await responder.finish();
