@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <optional>
 #include <system_error>
-#include <tuple>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -43,21 +41,25 @@ std::optional<UniqueFd> try_lock(const fs::path& file, int flags) {
   return fd;
 }
 
+/// Entry by entry: what an interrupted removal leaves beside an entry is then still inside the locked
+/// directory.
+Result<> empty(const fs::path& directory) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    PRIMS_RETURN_ON_ERROR(session::remove_tree(entry.path()));
+  }
+  return {};
+}
+
 void remove_both(const fs::path& directory) {
-  if (const auto removed = session::remove_tree(directory); !removed) {
+  const auto emptied = empty(directory);
+  if (!emptied || (::rmdir(directory.c_str()) != 0 && errno != ENOENT)) {
     // The lock file stays, so a later sweep tries again.
-    log::warning("cannot remove {}: {}", directory.string(), removed.error().message);
+    log::warning("cannot remove {}: {}", directory.string(),
+                 emptied ? errno_text(errno) : emptied.error().message);
     return;
   }
   ::unlink(lock_of(directory).c_str());
-}
-
-/// Left by a removal that was itself interrupted: no lock beside it, and old.
-bool is_orphan(const fs::directory_entry& entry) {
-  std::error_code failed;
-  const auto age = fs::file_time_type::clock::now() - entry.last_write_time(failed);
-  return !failed && age > std::chrono::hours(1) && entry.is_directory(failed) &&
-         !fs::exists(lock_of(entry.path()), failed);
 }
 
 }  // namespace
@@ -82,10 +84,7 @@ void sweep_builds(const fs::path& builds) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(builds, failed)) {
     auto directory = entry.path();
-    if (directory.extension() != kLockSuffix) {
-      if (is_orphan(entry)) std::ignore = session::remove_tree(directory);
-      continue;
-    }
+    if (directory.extension() != kLockSuffix) continue;
     const auto lock = try_lock(directory, 0);
     if (lock) remove_both(directory.replace_extension());
   }

@@ -36,8 +36,8 @@ stdlib = sysconfig.get_paths()["stdlib"]
 if not hasattr(sys, "stdlib_module_names"):
     for folder in (stdlib, os.path.join(stdlib, "lib-dynload")):
         if os.path.isdir(folder):
-            names |= {n.split(".")[0] for n in os.listdir(folder) if not n.startswith("_")}
-    names -= {"site-packages", "dist-packages", "lib2to3.egg-info"}
+            names |= {n.split(".")[0] for n in os.listdir(folder) if n.endswith((".py", ".so")) or "." not in n}
+    names = {n for n in names if n.isidentifier() and n.islower()}
 for module in ("ctypes", "ssl", "sqlite3", "zlib", "bz2", "lzma"):
     try:
         __import__(module)

@@ -1,0 +1,323 @@
+#include "layers/installer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "layers/lock.h"
+#include "layers/tree.h"
+#include "layers/uv_tool.h"
+#include "sandbox/directory_watch.h"
+
+namespace prims::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRequirements = "/opt/job/requirements.txt";
+constexpr const char* kLock = "/opt/job/lock.txt";
+constexpr const char* kCacheLock = "locks/uv-cache";
+constexpr const char* kEnvironmentPython = "/env/bin/python";
+/// Any name will do: it is never found, because there is no network where it is asked for.
+constexpr const char* kProbe = "pip";
+constexpr std::uintmax_t kLargestFontList = 8 << 20;
+constexpr auto kFontTime = std::chrono::minutes(2);
+
+void append(std::vector<std::string>& list, std::initializer_list<std::string> more) {
+  list.insert(list.end(), more);
+}
+
+std::vector<std::string> uv_command(std::initializer_list<std::string> words) {
+  std::vector<std::string> argv{kUvInside};
+  append(argv, words);
+  append(argv, {"--quiet", "--no-progress", "--color", "never", "--no-python-downloads"});
+  return argv;
+}
+
+/// The last index is the default one; those before it come first.
+void add_indexes(std::vector<std::string>& argv, std::size_t count) {
+  for (std::size_t i = 0; i + 1 < count; ++i) append(argv, {"--index", index_url_inside(i)});
+  append(argv, {"--default-index", index_url_inside(count - 1)});
+}
+
+std::vector<std::string> uv_environment() {
+  // The broker retries for us where that makes sense; uv's own pauses only delay the answer.
+  return {"UV_HTTP_RETRIES=1", "UV_HTTP_TIMEOUT=60", "UV_CONCURRENT_DOWNLOADS=16"};
+}
+
+sandbox::Attachment writable(const fs::path& source, const char* target) {
+  return {.source = source.string(), .target = target, .access = sandbox::Access::read_write};
+}
+
+sandbox::Attachment readable(const fs::path& source, const char* target) {
+  return {.source = source.string(), .target = target, .access = sandbox::Access::read_only};
+}
+
+std::optional<std::string> ended_badly(const sandbox::Outcome& outcome) {
+  struct Name {
+    std::optional<std::string> operator()(const sandbox::Exited&) const { return std::nullopt; }
+    std::optional<std::string> operator()(const sandbox::TimedOut&) const { return "took too long"; }
+    std::optional<std::string> operator()(const sandbox::OutOfMemory& end) const {
+      return "used more than " + to_string(end.limit) + " of memory";
+    }
+    std::optional<std::string> operator()(const sandbox::DiskLimit& end) const {
+      return "wrote more than " + to_string(end.limit);
+    }
+    std::optional<std::string> operator()(const sandbox::ProcessLimit&) const {
+      return "started too many processes";
+    }
+    std::optional<std::string> operator()(const sandbox::Signalled& end) const {
+      return fmt::format("was ended by signal {}", end.signal);
+    }
+    std::optional<std::string> operator()(const sandbox::SetupFailed& end) const {
+      return fmt::format("could not start ({}: {})", end.step, errno_text(end.error));
+    }
+    std::optional<std::string> operator()(const sandbox::CpuTimeExceeded&) const {
+      return "used too much CPU time";
+    }
+    std::optional<std::string> operator()(const sandbox::OutputLimit&) const { return "printed too much"; }
+    std::optional<std::string> operator()(const sandbox::Cancelled&) const { return "was cancelled"; }
+  };
+  return std::visit(Name{}, outcome);
+}
+
+/// The font list that matplotlib has written, if it is an ordinary file of sensible size.
+std::optional<std::pair<std::string, std::string>> read_font_list(const fs::path& directory) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(directory, failed)) {
+    const auto name = entry.path().filename().string();
+    if (!name.starts_with("fontlist-") || !name.ends_with(".json")) continue;
+    const UniqueFd file(::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (static_cast<std::uintmax_t>(status.st_size) > kLargestFontList) continue;
+    std::ifstream stream(entry.path(), std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    return std::pair(name, std::move(text).str());
+  }
+  return std::nullopt;
+}
+
+Result<> keep_font_list(const fs::path& environment, const fs::path& output) {
+  const auto found = read_font_list(output);
+  if (!found) return fail(Kind::not_found, "matplotlib wrote no font list");
+  const auto directory = environment / "share/prims/matplotlib";
+  PRIMS_RETURN_ON_ERROR(make_plain_directory(environment / "share"));
+  PRIMS_RETURN_ON_ERROR(make_plain_directory(environment / "share/prims"));
+  PRIMS_RETURN_ON_ERROR(make_plain_directory(directory));
+  return write_plain_file(directory / found->first, found->second);
+}
+
+}  // namespace
+
+Installer::Installer(fs::path state, Interpreter interpreter, Workshop& workshop, io::Workers& workers)
+    : state_(std::move(state)),
+      interpreter_(std::move(interpreter)),
+      workshop_(workshop),
+      workers_(workers) {}
+
+Result<> Installer::make_writable(const fs::path& directory) const {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(directory.string());
+  const auto owner = workshop_.owner();
+  if (owner != ::geteuid() && ::chown(directory.c_str(), owner, owner) != 0)
+    return fail_errno(directory.string());
+  return {};
+}
+
+/// Held while uv works on the shared cache.
+Result<UniqueFd> Installer::use_cache() const {
+  UniqueFd fd(::open((state_ / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Whoever empties the cache holds the lock for one rename only.
+  if (!fd || ::flock(fd.get(), LOCK_SH) != 0) return fail_errno("lock uv's cache");
+  return fd;
+}
+
+void Installer::collect_cache(Bytes limit) const {
+  const auto cache = state_ / "uv-cache";
+  const auto size = sandbox::measure_tree(cache.string());
+  if (!size || (size->bytes <= limit && !size->too_many)) return;
+  const UniqueFd fd(::open((state_ / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return;
+  auto grave = BuildDirectory::create(state_ / "builds");
+  if (!grave) return;
+  if (::rename(cache.c_str(), (grave->path() / "cache").c_str()) != 0) return;
+  log::info("emptied uv's cache, which had {}", to_string(size->bytes));
+}
+
+Diagnosis Installer::explain(const JobResult& result) const {
+  const auto end = ended_badly(result.outcome);
+  if (!end) return diagnose(result.err, interpreter_);
+  return {Cause::other,
+          {.message = fmt::format("Installing the packages {}.", *end),
+           .hint = "Ask for fewer or smaller packages, or for versions that have wheels.",
+           .log = last_lines(to_utf8(result.err), 30)}};
+}
+
+io::Task<Result<std::string>> Installer::default_index(std::vector<sandbox::FileEntry> uv_files,
+                                                       Deadline deadline) {
+  Job job{.argv = uv_command(
+              {"pip", "compile", "--no-cache", "--python", interpreter_.executable, kRequirements}),
+          .environment = {"UV_HTTP_RETRIES=0"},
+          .files = std::move(uv_files),
+          .attachments = {},
+          .indexes = {},
+          .deadline = deadline};
+  for (const auto& file : job.files) {
+    if (file.path == kUvUserFile) job.environment.push_back("UV_CONFIG_FILE=" + file.path);
+  }
+  job.files.push_back({.path = kRequirements, .content = fmt::format("{}\n", kProbe)});
+  auto ran = co_await workshop_.run(std::move(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
+  auto index = index_in_error(result.err, kProbe);
+  if (index) co_return *std::move(index);
+  co_return fail(Kind::unavailable,
+                 "uv does not say which package index it uses; set `index_url`. It said: " +
+                     last_lines(to_utf8(result.err), 3));
+}
+
+io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::compile(std::string requirements,
+                                                                     std::vector<std::string> indexes,
+                                                                     Build build, Deadline deadline) {
+  const auto state = state_;
+  auto making = co_await workers_.run([state] { return BuildDirectory::create(state / "builds"); });
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto work, std::move(making));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto using_cache, use_cache());
+  const auto cache = build == Build::never ? state_ / "uv-cache" : work.path() / "cache";
+  PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
+  const auto environment = work.path() / "env";
+  PRIMS_CO_RETURN_ON_ERROR(write_skeleton(environment, interpreter_, workshop_.owner()));
+
+  auto argv = uv_command({"pip", "compile", "--no-config", "--generate-hashes", "--no-header",
+                          "--no-annotate", "--python", kEnvironmentPython, "--cache-dir", kCacheMount});
+  add_indexes(argv, indexes.size());
+  if (build == Build::never) argv.emplace_back("--no-build");
+  argv.emplace_back(kRequirements);
+  Job job{.argv = std::move(argv),
+          .environment = uv_environment(),
+          .files = {{.path = kRequirements, .content = std::move(requirements)}},
+          .attachments = {readable(environment, kEnvironmentMount), writable(cache, kCacheMount)},
+          .indexes = std::move(indexes),
+          .deadline = deadline};
+  auto ran = co_await workshop_.run(std::move(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(auto result, std::move(ran));
+  if (!result.succeeded()) co_return explain(result);
+  co_return Locked{.lock = to_utf8(result.out), .needs_build = build == Build::when_needed};
+}
+
+io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::resolve(std::string requirements,
+                                                                     std::vector<std::string> indexes,
+                                                                     Deadline deadline) {
+  auto compiled = co_await compile(requirements, indexes, Build::never, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto of_wheels, std::move(compiled));
+  const auto* failure = std::get_if<Diagnosis>(&of_wheels);
+  if (failure == nullptr || failure->cause != Cause::needs_build) co_return of_wheels;
+  auto built = co_await compile(std::move(requirements), std::move(indexes), Build::when_needed, deadline);
+  co_return std::move(built);
+}
+
+io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Locked locked,
+                                                             std::vector<std::string> indexes,
+                                                             Deadline deadline) {
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto using_cache, use_cache());
+  const auto cache = locked.needs_build ? build / "cache" : state_ / "uv-cache";
+  PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
+  auto argv = uv_command({"pip", "install", "--no-config", "--no-deps", "--require-hashes", "--link-mode",
+                          "copy", "--python", kEnvironmentPython, "--cache-dir", kCacheMount});
+  add_indexes(argv, indexes.size());
+  if (!locked.needs_build) argv.emplace_back("--no-build");
+  append(argv, {"-r", kLock});
+  Job job{.argv = std::move(argv),
+          .environment = uv_environment(),
+          .files = {{.path = kLock, .content = std::move(locked.lock)}},
+          .attachments = {writable(build / "env", kEnvironmentMount), writable(cache, kCacheMount)},
+          .indexes = std::move(indexes),
+          .deadline = deadline};
+  auto ran = co_await workshop_.run(std::move(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
+  if (result.succeeded()) co_return std::nullopt;
+  co_return explain(result);
+}
+
+io::Task<Result<>> Installer::compile_modules(fs::path environment, Deadline deadline) {
+  // The base interpreter without `site`: no .pth file or module of the environment is run. Files that do not
+  // compile (templates, other versions of Python) are left as they are. Nobody changes a layer, so nothing
+  // need be compared.
+  Job job{.argv = {interpreter_.executable, "-I", "-S", "-m", "compileall", "-q", "-q", "-j", "0",
+                   "--invalidation-mode", "unchecked-hash",
+                   fmt::format("{}/{}", kEnvironmentPath, site_packages(interpreter_))},
+          .environment = {},
+          .files = {},
+          .attachments = {writable(environment, kEnvironmentMount)},
+          .indexes = {},
+          .deadline = deadline};
+  auto ran = co_await workshop_.run(std::move(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
+  // Modules that were not compiled in time are compiled at each import instead: slower, not wrong.
+  if (const auto end = ended_badly(result.outcome)) log::warning("compiling the modules of a layer {}", *end);
+  co_return Result<>();
+}
+
+io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
+  const auto output = build / "out";
+  PRIMS_CO_RETURN_ON_ERROR(make_writable(output));
+  Job job{.argv = {kEnvironmentPython, "-I", "-c", "import matplotlib.font_manager"},
+          .environment = {fmt::format("MPLCONFIGDIR={}", kOutputMount)},
+          .files = {},
+          .attachments = {readable(build / "env", kEnvironmentMount), writable(output, kOutputMount)},
+          .indexes = {},
+          .deadline = deadline};
+  auto ran = co_await workshop_.run(std::move(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
+  const auto kept = keep_font_list(build / "env", output);
+  // Without it matplotlib looks for fonts in each run.
+  if (!kept)
+    log::warning("no font list for matplotlib: {}; {}", kept.error().message,
+                 last_lines(to_utf8(result.err), 1));
+  co_return Result<>();
+}
+
+io::Task<Result<std::variant<Bytes, Diagnosis>>> Installer::install(const BuildDirectory& build,
+                                                                    Locked locked,
+                                                                    std::vector<std::string> indexes,
+                                                                    Progress progress, Deadline deadline) {
+  const auto directory = build.path();
+  const auto environment = directory / "env";
+  const bool has_matplotlib = locks_package(locked.lock, "matplotlib");
+  const auto report = [&progress](const std::string& text) {
+    if (progress) progress(text);
+  };
+  PRIMS_CO_RETURN_ON_ERROR(write_skeleton(environment, interpreter_, workshop_.owner()));
+  report(fmt::format("installing {} packages", locked_packages(locked.lock).size()));
+  auto unpacked = co_await unpack(directory, std::move(locked), std::move(indexes), deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto failure, std::move(unpacked));
+  if (failure) co_return *std::move(failure);
+
+  report("compiling modules");
+  const auto interpreter = interpreter_;
+  PRIMS_CO_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
+  auto compiled = co_await compile_modules(environment, deadline);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(compiled));
+  if (has_matplotlib) {
+    report("preparing fonts");
+    auto prepared = co_await prepare_fonts(directory, Deadline::after(kFontTime));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
+  }
+  auto finished = co_await workers_.run([environment, interpreter]() -> Result<Bytes> {
+    PRIMS_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
+    return finish_tree(environment);
+  });
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto size, std::move(finished));
+  co_return size;
+}
+
+}  // namespace prims::layers

@@ -1,0 +1,366 @@
+#include "layers/package_store.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "io/loop.h"
+#include "layers/hash.h"
+#include "layers/key_lock.h"
+#include "layers/lock.h"
+#include "layers/tree.h"
+#include "layers/uv_tool.h"
+
+namespace prims::layers {
+namespace {
+
+constexpr std::size_t kMostBuilds = 3;
+constexpr int kKeyFormat = 1;
+constexpr std::size_t kMostFlights = 256;
+
+bool may_be_the_bases_fault(Cause cause) {
+  return cause != Cause::unreachable && cause != Cause::refused;
+}
+
+DependencyError no_installer(const Error& error) {
+  return {.message = "Packages cannot be installed now: " + error.message + ".",
+          .hint =
+              "Run without requirements, or give the server's machine access to the package index (setting "
+              "`index_url`).",
+          .log = {}};
+}
+
+void add_note(Outcome& outcome, const std::string& note) {
+  auto* layer = std::get_if<Layer>(&outcome);
+  if (layer != nullptr && !note.empty()) layer->notes.push_back(note);
+}
+
+std::vector<std::string> names(const RequirementSet& set) {
+  std::vector<std::string> all;
+  for (const auto& requirement : set.wanted) all.push_back(requirement.name);
+  return all;
+}
+
+/// Gives the place among the builders back.
+class Leaving {
+ public:
+  explicit Leaving(io::Channel<int>& places) : places_(places) {}
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  ~Leaving() { std::ignore = places_.try_receive(); }
+
+ private:
+  io::Channel<int>& places_;
+};
+
+}  // namespace
+
+void PackageStore::Flight::report(const std::string& text) {
+  last_report = text;
+  for (const auto& listener : listeners) listener(text);
+}
+
+/// A caller's Progress hears of a flight for as long as this exists.
+class PackageStore::Listening {
+ public:
+  Listening(std::shared_ptr<Flight> flight, Progress progress) : flight_(std::move(flight)) {
+    if (!progress) return;
+    if (!flight_->last_report.empty()) progress(flight_->last_report);
+    place_ = flight_->listeners.insert(flight_->listeners.end(), std::move(progress));
+  }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+  ~Listening() {
+    if (place_) flight_->listeners.erase(*place_);
+  }
+
+ private:
+  std::shared_ptr<Flight> flight_;  // shared with its other waiters and the Task that flies it
+  std::optional<std::list<Progress>::iterator> place_;
+};
+
+PackageStore::PackageStore(StoreOptions options, IndexSettings indexes, sandbox::Host& host,
+                           io::Workers& workers)
+    : options_(std::move(options)),
+      index_settings_(std::move(indexes)),
+      workers_(workers),
+      shelf_(options_.state / "layers", options_.state / "builds"),
+      resolutions_(options_.state / "resolutions", options_.resolution_lifetime),
+      workshop_(host, options_.interpreter),
+      installer_(options_.state, options_.interpreter, workshop_, workers),
+      building_(kMostBuilds) {}
+
+PackageStore::Wish PackageStore::wish_for(RequirementSet set, bool with_base) const {
+  Wish wish{.set = std::move(set), .with_base = with_base && !options_.base.empty(), .key = {}};
+  const auto base = wish.with_base ? fmt::format("{}", fmt::join(options_.base, "\n")) : std::string();
+  wish.key = sha256_hex(fmt::format("{}\n{}\n{}\n{}\n\n{}", kKeyFormat, options_.interpreter.key,
+                                    index_settings_.identity, base, wish.set.text()))
+                 .substr(0, 40);
+  return wish;
+}
+
+std::optional<Layer> PackageStore::find_known(const Wish& wish) {
+  const auto known = resolutions_.find(wish.key);
+  if (!known || !resolutions_.fresh(*known)) return std::nullopt;
+  auto layer = shelf_.find(known->layer);
+  if (!layer) return std::nullopt;
+  layer->notes = wish.set.notes;
+  if (!known->note.empty()) layer->notes.push_back(known->note);
+  return layer;
+}
+
+std::optional<Layer> PackageStore::find(const Request& request) {
+  auto read = read_requirements(request.requirements, options_.interpreter);
+  auto* set = std::get_if<RequirementSet>(&read);
+  if (set == nullptr) return std::nullopt;
+  const auto wish = wish_for(std::move(*set), request.with_base);
+  if (!wish.set.empty() || wish.with_base) return find_known(wish);
+  auto layer = shelf_.find(layer_hash("plain", options_.interpreter));
+  if (layer) layer->notes = wish.set.notes;
+  return layer;
+}
+
+io::Task<Result<Layer>> PackageStore::plain() {
+  const auto hash = layer_hash("plain", options_.interpreter);
+  if (auto layer = shelf_.find(hash)) co_return *std::move(layer);
+  const auto builds = options_.state / "builds";
+  const auto interpreter = options_.interpreter;
+  auto made = co_await workers_.run([builds, interpreter]() -> Result<std::unique_ptr<BuildDirectory>> {
+    PRIMS_ASSIGN_OR_RETURN(auto build, BuildDirectory::create(builds));
+    PRIMS_RETURN_ON_ERROR(write_skeleton(build.path() / "env", interpreter, ::geteuid()));
+    PRIMS_RETURN_ON_ERROR(finish_tree(build.path() / "env"));
+    return std::make_unique<BuildDirectory>(std::move(build));
+  });
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto build, std::move(made));
+  co_return shelf_.publish(*build, hash, {}, kib(64));
+}
+
+io::Task<Result<Outcome>> PackageStore::get(Request request, Progress progress) {
+  auto read = read_requirements(request.requirements, options_.interpreter);
+  if (auto* refused = std::get_if<DependencyError>(&read)) co_return std::move(*refused);
+  const auto wish = wish_for(std::get<RequirementSet>(std::move(read)), request.with_base);
+  if (wish.set.empty() && !wish.with_base) {
+    auto bare = co_await plain();
+    PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(bare));
+    layer.notes = wish.set.notes;
+    co_return std::move(layer);
+  }
+  if (auto layer = find_known(wish)) co_return *std::move(layer);
+
+  const auto executor = co_await io::this_executor;
+  const auto flight = join(wish, executor);
+  if (!flight)
+    co_return fail(Kind::exhausted, "too many sets of packages are being made at once; try again later");
+  const Listening listening(flight, std::move(progress));
+  auto waited = co_await flight->done.wait();
+  PRIMS_CO_RETURN_ON_ERROR(std::move(waited));
+  auto outcome = *flight->answer;
+  if (outcome) {
+    for (const auto& note : wish.set.notes) add_note(*outcome, note);
+  }
+  co_return outcome;
+}
+
+std::shared_ptr<PackageStore::Flight> PackageStore::join(const Wish& wish, const io::Executor& executor) {
+  if (const auto under_way = flights_.find(wish.key); under_way != flights_.end()) return under_way->second;
+  if (flights_.size() >= kMostFlights) return nullptr;
+  auto flight = std::make_shared<Flight>();
+  flights_.emplace(wish.key, flight);
+  io::spawn(executor, fly(wish, flight), "making packages");
+  return flight;
+}
+
+io::Task<> PackageStore::fly(Wish wish, std::shared_ptr<Flight> flight) {
+  const auto key = wish.key;
+  try {
+    auto outcome = co_await make(std::move(wish), flight);
+    flight->answer = std::move(outcome);
+  } catch (const std::exception& failure) {
+    flight->answer = fail(Kind::internal, fmt::format("making packages: {}", failure.what()));
+  }
+  flights_.erase(key);
+  flight->done.set();
+}
+
+io::Task<Result<Outcome>> PackageStore::make(Wish wish, std::shared_ptr<Flight> flight) {
+  const auto deadline = Deadline::after(options_.install_timeout);
+  if (!std::exchange(swept_, true)) {
+    const auto builds = options_.state / "builds";
+    const auto* resolutions = &resolutions_;
+    auto swept = co_await workers_.run([builds, resolutions] {
+      sweep_builds(builds);
+      resolutions->sweep();
+    });
+    PRIMS_CO_RETURN_ON_ERROR(std::move(swept));
+  }
+  auto locking = co_await KeyLock::take(lock_file(), wish.key, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
+  // Another process may have made it while this one waited.
+  if (auto layer = find_known(wish)) {
+    layer->notes.clear();
+    co_return *std::move(layer);
+  }
+  auto tool = co_await ready_uv(deadline);
+  if (!tool) co_return no_installer(tool.error());
+  auto asked = co_await ready_indexes(deadline);
+  if (!asked) co_return no_installer(asked.error());
+  auto made = co_await make_with(std::move(wish), *std::move(asked), flight, deadline);
+  co_return made;
+}
+
+io::Task<Result<>> PackageStore::ready_uv(Deadline deadline) {
+  auto uv = uv_if_there(options_.state);
+  if (uv.empty()) {
+    auto locking = co_await KeyLock::take(lock_file(), "uv", deadline);
+    PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
+    const auto options = options_;
+    auto ensured = co_await workers_.run(
+        [options] { return ensure_uv(options.state, options.interpreter, options.program_directory); });
+    PRIMS_CO_ASSIGN_OR_RETURN(uv, std::move(ensured));
+  }
+  workshop_.set_uv(uv);
+  co_return Result<>();
+}
+
+io::Task<Result<std::vector<std::string>>> PackageStore::ready_indexes(Deadline deadline) {
+  if (indexes_) co_return *indexes_;
+  auto all = index_settings_.extra;
+  auto last = index_settings_.default_url.value_or("");
+  if (last.empty()) {
+    auto asked = co_await installer_.default_index(index_settings_.uv_files, deadline);
+    PRIMS_CO_ASSIGN_OR_RETURN(last, std::move(asked));
+  }
+  all.push_back(std::move(last));
+  indexes_ = all;
+  co_return all;
+}
+
+io::Task<Result<Outcome>> PackageStore::make_with(Wish wish, std::vector<std::string> indexes,
+                                                  std::shared_ptr<Flight> flight, Deadline deadline) {
+  flight->report(wish.set.empty() ? std::string("resolving the base packages")
+                                  : fmt::format("resolving {}", fmt::join(names(wish.set), ", ")));
+  auto resolving = co_await resolution_for(std::move(wish), indexes, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto resolved, std::move(resolving));
+  if (auto* failure = std::get_if<DependencyError>(&resolved)) co_return std::move(*failure);
+  auto resolution = std::get<Resolution>(std::move(resolved));
+  const auto note = resolution.note;
+  auto made = co_await layer_for(std::move(resolution), std::move(indexes), flight, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto outcome, std::move(made));
+  add_note(outcome, note);
+  co_return outcome;
+}
+
+io::Task<Result<std::variant<Resolution, DependencyError>>> PackageStore::resolution_for(
+    Wish wish, std::vector<std::string> indexes, Deadline deadline) {
+  auto known = resolutions_.find(wish.key);
+  if (known && resolutions_.fresh(*known)) co_return *std::move(known);
+  const auto key = wish.key;
+  auto resolving = co_await resolve(std::move(wish), std::move(indexes), deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto resolved, std::move(resolving));
+  if (auto* failure = std::get_if<Diagnosis>(&resolved)) {
+    // An old answer is better than none when the index is away.
+    if (failure->cause == Cause::unreachable && known) co_return *std::move(known);
+    co_return std::move(failure->error);
+  }
+  auto& resolution = std::get<Resolution>(resolved);
+  const auto kept = resolutions_.remember(key, resolution);
+  if (!kept) log::warning("a resolution is not remembered: {}", kept.error().message);
+  co_return std::move(resolution);
+}
+
+io::Task<Result<std::variant<Resolution, Diagnosis>>> PackageStore::resolve(Wish wish,
+                                                                            std::vector<std::string> indexes,
+                                                                            Deadline deadline) {
+  const auto alone = wish.set.text();
+  auto compiling = co_await installer_.resolve(alone + base_lines(wish), indexes, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto compiled, std::move(compiling));
+  std::string note;
+  const auto* failure = std::get_if<Diagnosis>(&compiled);
+  if (failure != nullptr && wish.with_base && !wish.set.empty() && may_be_the_bases_fault(failure->cause)) {
+    // The caller's wish wins over the base packages.
+    auto again = co_await installer_.resolve(alone, std::move(indexes), deadline);
+    PRIMS_CO_ASSIGN_OR_RETURN(compiled, std::move(again));
+    note = fmt::format(
+        "The base packages ({}) are left out, because they do not go together with the requirements.",
+        fmt::join(options_.base, ", "));
+  }
+  if (auto* last = std::get_if<Diagnosis>(&compiled)) co_return std::move(*last);
+  auto& locked = std::get<Locked>(compiled);
+  auto layer = layer_hash(locked.lock, options_.interpreter);
+  co_return Resolution{.lock = std::move(locked.lock),
+                       .layer = std::move(layer),
+                       .needs_build = locked.needs_build,
+                       .note = std::move(note),
+                       .made = std::chrono::system_clock::now()};
+}
+
+io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::vector<std::string> indexes,
+                                                  std::shared_ptr<Flight> flight, Deadline deadline) {
+  if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
+  auto admitted = co_await building_.send(0, deadline);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(admitted));
+  const Leaving leaving(building_);
+  // Different requirements may come to the same lock.
+  auto locking = co_await KeyLock::take(lock_file(), "layer " + resolution.layer, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
+  if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
+  auto built = co_await build(std::move(resolution), std::move(indexes), flight, deadline);
+  co_return built;
+}
+
+io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector<std::string> indexes,
+                                              std::shared_ptr<Flight> flight, Deadline deadline) {
+  const auto builds = options_.state / "builds";
+  auto making = co_await workers_.run([builds]() -> Result<std::unique_ptr<BuildDirectory>> {
+    PRIMS_ASSIGN_OR_RETURN(auto made, BuildDirectory::create(builds));
+    return std::make_unique<BuildDirectory>(std::move(made));
+  });
+  PRIMS_CO_ASSIGN_OR_RETURN(auto directory, std::move(making));
+  const auto hash = resolution.layer;
+  auto packages = locked_packages(resolution.lock);
+  Locked locked{.lock = std::move(resolution.lock), .needs_build = resolution.needs_build};
+  Progress progress = [flight](const std::string& text) { flight->report(text); };
+  auto installing =
+      co_await installer_.install(*directory, std::move(locked), std::move(indexes), progress, deadline);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto installed, std::move(installing));
+  if (auto* failure = std::get_if<Diagnosis>(&installed)) co_return std::move(failure->error);
+  auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<Bytes>(installed));
+  PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
+  const auto executor = co_await io::this_executor;
+  io::spawn(executor, keep_house(hash, std::move(directory)), "keeping the package store in order");
+  co_return std::move(layer);
+}
+
+io::Task<> PackageStore::keep_house(std::string published, std::unique_ptr<BuildDirectory> leftovers) {
+  const auto* shelf = &shelf_;
+  const auto* installer = &installer_;
+  const auto limit = options_.size_limit;
+  auto done =
+      co_await workers_.run([shelf, installer, limit, published, remains = std::move(leftovers)]() mutable {
+        remains.reset();
+        const auto settled = shelf->settle(published);
+        if (!settled) log::warning("layer {}: {}", published, settled.error().message);
+        shelf->collect(limit);
+        installer->collect_cache(limit);
+      });
+  if (!done) log::warning("the package store is not kept in order: {}", done.error().message);
+}
+
+std::string PackageStore::base_lines(const Wish& wish) const {
+  std::string lines;
+  if (!wish.with_base) return lines;
+  const auto wanted = names(wish.set);
+  for (const auto& package : options_.base) {
+    const auto read = read_requirement(package);
+    const auto* requirement = std::get_if<Requirement>(&read);
+    if (requirement == nullptr) continue;
+    if (std::ranges::find(wanted, requirement->name) == wanted.end()) lines += requirement->line + "\n";
+  }
+  return lines;
+}
+
+}  // namespace prims::layers

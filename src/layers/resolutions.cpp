@@ -1,0 +1,103 @@
+#include "layers/resolutions.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/random.h"
+#include "json/json.h"
+
+namespace prims::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kFormat = 1;
+constexpr std::size_t kMostInMemory = 1024;
+constexpr auto kForgottenAfter = std::chrono::hours(24 * 30);
+
+std::int64_t seconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+std::string to_text(const Resolution& resolution) {
+  return json::write(json::Object{{"format", kFormat},
+                                  {"made", seconds(resolution.made)},
+                                  {"layer", resolution.layer},
+                                  {"needs_build", resolution.needs_build},
+                                  {"note", resolution.note},
+                                  {"lock", resolution.lock}});
+}
+
+std::optional<Resolution> from_text(const std::string& text) {
+  const auto parsed = json::parse(text);
+  if (!parsed || !parsed->is_object()) return std::nullopt;
+  const auto& object = parsed->as_object();
+  const auto made = json::integer_field(object, "made");
+  auto layer = json::string_field(object, "layer");
+  auto lock = json::string_field(object, "lock");
+  if (json::integer_field(object, "format") != kFormat || !made || !layer || !lock) return std::nullopt;
+  const auto* build = json::find(object, "needs_build");
+  return Resolution{.lock = *std::move(lock),
+                    .layer = *std::move(layer),
+                    .needs_build = build != nullptr && build->is_bool() && build->as_bool(),
+                    .note = json::string_field(object, "note").value_or(""),
+                    .made = std::chrono::system_clock::time_point(std::chrono::seconds(*made))};
+}
+
+}  // namespace
+
+Resolutions::Resolutions(fs::path directory, std::chrono::hours lifetime)
+    : directory_(std::move(directory)), lifetime_(lifetime) {}
+
+fs::path Resolutions::file_of(const std::string& key) const {
+  return directory_ / (key + ".json");
+}
+
+std::optional<Resolution> Resolutions::find(const std::string& key) {
+  const auto known = known_.find(key);
+  // A newer one of another process is looked for only when ours is too old.
+  if (known != known_.end() && fresh(known->second)) return known->second;
+  std::ifstream stream(file_of(key), std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::ostringstream text;
+  text << stream.rdbuf();
+  auto resolution = from_text(std::move(text).str());
+  if (!resolution) return std::nullopt;
+  if (known_.size() >= kMostInMemory) known_.clear();
+  known_.insert_or_assign(key, *resolution);
+  return resolution;
+}
+
+bool Resolutions::fresh(const Resolution& resolution) const {
+  const auto age = std::chrono::system_clock::now() - resolution.made;
+  // A time in the future is a clock that was set back.
+  return age < lifetime_ && age > -std::chrono::hours(1);
+}
+
+Result<> Resolutions::remember(const std::string& key, Resolution resolution) {
+  const auto temporary = directory_ / fmt::format(".{}", random_token());
+  std::ofstream stream(temporary, std::ios::binary);
+  stream << to_text(resolution);
+  stream.close();
+  if (!stream) return fail_errno(temporary.string());
+  if (::rename(temporary.c_str(), file_of(key).c_str()) != 0) return fail_errno(file_of(key).string());
+  if (known_.size() >= kMostInMemory) known_.clear();
+  known_.insert_or_assign(key, std::move(resolution));
+  return {};
+}
+
+void Resolutions::sweep() const {
+  std::error_code failed;
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& entry : fs::directory_iterator(directory_, failed)) {
+    const auto written = entry.last_write_time(failed);
+    if (!failed && now - written > kForgottenAfter) fs::remove(entry.path(), failed);
+  }
+}
+
+}  // namespace prims::layers

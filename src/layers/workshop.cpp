@@ -1,0 +1,130 @@
+#include "layers/workshop.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "io/scope.h"
+#include "io/stream.h"
+#include "sandbox/root.h"
+
+namespace prims::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint16_t kBrokerPort = 8629;
+constexpr Bytes kMostOutput = mib(4);
+
+/// Generous: compilers run here, and limits of runs are another matter.
+sandbox::Limits job_limits() {
+  return sandbox::Limits{.memory = gib(4),
+                         .processes = 512,
+                         .cpus = 0,
+                         .cpu_time = Milliseconds{0},
+                         .file_size = gib(8),
+                         .open_files = 4096,
+                         .workspace = gib(32)};
+}
+
+/// The standard root with the environment among the writable things below /mnt: Landlock grants writing by parents.
+sandbox::Root job_root() {
+  auto root = sandbox::minimal_root(
+      "build", {.tmp = gib(2), .shared_memory = mib(256), .home = mib(256), .run = mib(64)});
+  std::erase(root.directories, kEnvironmentPath);
+  root.symlinks.push_back({.path = kEnvironmentPath, .target = kEnvironmentMount});
+  return root;
+}
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// Reads to the end and keeps what fits: the head and, of what is too long, the last half.
+io::Task<> collect(io::Stream stream, std::shared_ptr<std::string> into) {
+  std::array<char, 16384> chunk{};
+  while (true) {
+    auto got = co_await stream.read_some(chunk, Deadline::never());
+    if (!got || *got == 0) co_return;
+    into->append(chunk.data(), *got);
+    if (into->size() > kMostOutput.count)
+      into->erase(kMostOutput.count / 2, into->size() - kMostOutput.count);
+  }
+}
+
+}  // namespace
+
+bool JobResult::succeeded() const {
+  const auto* exited = std::get_if<sandbox::Exited>(&outcome);
+  return exited != nullptr && exited->code == 0;
+}
+
+std::string index_url_inside(std::size_t number) {
+  return fmt::format("http://127.0.0.1:{}/index/{}/", kBrokerPort, number);
+}
+
+Workshop::Workshop(sandbox::Host& host, Interpreter interpreter)
+    : host_(host), interpreter_(std::move(interpreter)) {}
+
+sandbox::PrepareSpec Workshop::specification(const Job& job) const {
+  sandbox::PrepareSpec spec;
+  spec.root = job_root();
+  auto& root = spec.root;
+  for (const auto& path : interpreter_.directories) root.binds.push_back({.source = path, .target = path});
+  if (!uv_.empty()) root.binds.push_back({.source = uv_.string(), .target = kUvInside});
+  root.files.insert(root.files.end(), job.files.begin(), job.files.end());
+  for (const auto& attachment : job.attachments) root.directories.push_back(attachment.target);
+  spec.limits = job_limits();
+  if (!job.indexes.empty()) {
+    spec.network = sandbox::Network::loopback_broker;
+    spec.broker_port = kBrokerPort;
+  }
+  spec.hostname = "build";
+  return spec;
+}
+
+io::Task<Result<JobResult>> Workshop::run(Job job) {
+  auto prepared = co_await host_.prepare(specification(job));
+  PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(prepared));
+  PRIMS_CO_ASSIGN_OR_RETURN(auto out, make_pipe());
+  PRIMS_CO_ASSIGN_OR_RETURN(auto err, make_pipe());
+
+  auto attached = co_await sandbox->attach(std::move(job.attachments));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
+  sandbox::StartSpec start{
+      .argv = std::move(job.argv),
+      .environment = {"PATH=/usr/bin:/bin", "HOME=/home/user", "TMPDIR=/tmp", "LANG=C.UTF-8"},
+      .directory = "/tmp",
+      .standard_output = std::move(out.write),
+      .standard_error = std::move(err.write)};
+  std::ranges::move(job.environment, std::back_inserter(start.environment));
+  auto started = co_await sandbox->start(std::move(start));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(started));
+
+  const auto executor = co_await io::this_executor;
+  io::TaskScope readers(executor);
+  auto out_text = std::make_shared<std::string>();
+  auto err_text = std::make_shared<std::string>();
+  readers.spawn(collect(io::Stream(std::move(out.read)), out_text), "output of an installer");
+  readers.spawn(collect(io::Stream(std::move(err.read)), err_text), "errors of an installer");
+  const bool ended = co_await sandbox->ended_by(job.deadline);
+  if (!ended) sandbox->kill(sandbox::TimedOut{});
+  auto outcome = co_await sandbox->finish();
+  // Every process is gone, so both pipes are at their ends.
+  auto joined = co_await readers.join();
+  PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
+  co_return JobResult{.outcome = outcome, .out = std::move(*out_text), .err = std::move(*err_text)};
+}
+
+}  // namespace prims::layers
