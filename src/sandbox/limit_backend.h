@@ -27,7 +27,7 @@
 namespace prims::sandbox {
 
 /// The limits of one sandbox. Made before its first process; destroying it kills what is left and removes the
-/// group.
+/// group, on the backend's thread. Must not outlive its backend.
 class LimitGroup {
  public:
   virtual ~LimitGroup() = default;
@@ -54,7 +54,8 @@ class LimitGroup {
   /// Kills every process of the group; the pid namespace's end is the ordinary way.
   virtual void kill_all() = 0;
 
-  /// Counts the bytes below `path` from now on; more than `limit` in all watched directories is a DiskLimit.
+  /// Counts the bytes below `path` from now on; more than `limit` is a DiskLimit. Walks lag behind what is
+  /// written, see directory_watch.h.
   virtual Result<> watch_directory(std::string path, Bytes limit) = 0;
 };
 

@@ -8,9 +8,6 @@
 namespace prims::sandbox {
 namespace {
 
-/// The launcher's processes inside (init) count as well and must not be taken from the program's share.
-constexpr std::uint64_t kOwnProcesses = 2;
-
 /// OpenBLAS spins for ever instead of failing where it cannot reserve its buffers.
 constexpr Bytes kLeastData = mib(640);
 
@@ -19,6 +16,9 @@ constexpr Bytes kReservations = gib(4);
 
 /// The kernel keeps a core dump from the host's handler only for the value 1 (0 still runs a piped handler).
 constexpr std::uint64_t kNoCore = 1;
+
+/// A process that the group's own count refuses leaves evidence, one that RLIMIT_NPROC refuses does not.
+constexpr std::uint64_t kBehindTheGroup = 16;
 
 /// A quarter above the limit, so that the watchdog sees the limit crossed before an allocation fails, and one
 /// process cannot run far ahead of it.
@@ -29,7 +29,8 @@ Bytes data_limit(Bytes memory) {
 }  // namespace
 
 std::vector<Rlimit> make_rlimits(const Limits& limits, MemoryBound bound) {
-  const std::uint64_t processes = limits.processes + kOwnProcesses;
+  const std::uint64_t processes =
+      std::uint64_t{limits.processes} + kOwnProcesses + (bound == MemoryBound::group ? kBehindTheGroup : 0);
   std::vector<Rlimit> wanted{
       {RLIMIT_NOFILE, limits.open_files, limits.open_files},
       {RLIMIT_NPROC, processes, processes},

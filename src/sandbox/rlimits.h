@@ -15,6 +15,9 @@ struct Rlimit {
   std::uint64_t hard = 0;
 };
 
+/// The launcher and init are not part of a program's own share of Limits::processes.
+inline constexpr std::uint32_t kOwnProcesses = 2;
+
 /// Who bounds the memory of all processes together.
 enum class MemoryBound {
   group,      ///< a cgroup: rlimits leave address space alone

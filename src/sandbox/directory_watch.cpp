@@ -1,0 +1,165 @@
+#include "sandbox/directory_watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace prims::sandbox {
+namespace {
+
+constexpr Milliseconds kLeastPause{100};
+constexpr Milliseconds kMostPause{2000};
+constexpr int kPausePerWalk = 10;
+constexpr std::uint64_t kBlock = 512;  // what st_blocks counts in, whatever the file system's own size
+
+UniqueFd open_below(int root, const std::string& path) {
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+}
+
+/// Holds one descriptor however deep the tree is: directories that wait are paths, opened from the root
+/// again.
+class Walk {
+ public:
+  explicit Walk(UniqueFd root) : root_(std::move(root)) {}
+
+  TreeSize run() {
+    waiting_.emplace_back(".");
+    while (!waiting_.empty() && !size_.too_many) {
+      const std::string path = std::move(waiting_.back());
+      waiting_.pop_back();
+      UniqueFd directory = open_below(root_.get(), path);
+      if (directory) {
+        read(std::move(directory), path);
+      } else if (errno == ENAMETOOLONG) {
+        size_.too_many = true;
+      }  // anything else: it is gone, or it was never a directory of this tree
+    }
+    return size_;
+  }
+
+ private:
+  void read(UniqueFd directory, const std::string& path) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(directory.get()), ::closedir);
+    if (!stream) return;
+    const int fd = directory.release();
+    while (const dirent* entry = ::readdir(stream.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (++entries_ > kMostEntries) size_.too_many = true;
+      if (size_.too_many) return;
+      struct stat status{};
+      if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      count(status);
+      if (S_ISDIR(status.st_mode)) waiting_.push_back(path + '/' + entry->d_name);
+    }
+  }
+
+  void count(const struct stat& status) {
+    const bool has_other_names = !S_ISDIR(status.st_mode) && status.st_nlink > 1;
+    if (has_other_names && !linked_.insert(status.st_ino).second) return;
+    size_.bytes.count += static_cast<std::uint64_t>(status.st_blocks) * kBlock;
+  }
+
+  UniqueFd root_;
+  std::vector<std::string> waiting_;
+  std::set<ino_t> linked_;
+  std::size_t entries_ = 0;
+  TreeSize size_;
+};
+
+}  // namespace
+
+Result<TreeSize> measure_tree(const std::string& path) {
+  UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!root) return fail_errno("open " + path);
+  return Walk(std::move(root)).run();
+}
+
+struct DirectoryWatch::State {
+  struct Directory {
+    std::string path;
+    Bytes limit;
+    Bytes used;
+  };
+
+  std::atomic<bool> stopped = false;
+  mutable std::mutex mutex;  // held for a copy, never during a walk
+  std::vector<Directory> directories;
+  std::optional<DiskLimit> breach;
+
+  std::optional<Milliseconds> walk_all() {
+    if (stopped) return std::nullopt;
+    const auto start = Clock::now();
+    std::size_t count = 0;
+    {
+      const std::scoped_lock lock(mutex);
+      count = directories.size();
+    }
+    for (std::size_t i = 0; i < count && !stopped; ++i) walk(i);
+    const auto spent = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+    return std::clamp(kPausePerWalk * spent, kLeastPause, kMostPause);
+  }
+
+  void walk(std::size_t index) {
+    std::string path;
+    {
+      const std::scoped_lock lock(mutex);
+      path = directories[index].path;
+    }
+    const auto size = measure_tree(path);
+    if (!size) return;
+    const std::scoped_lock lock(mutex);
+    Directory& directory = directories[index];
+    directory.used = size->bytes;
+    const bool over = size->too_many || size->bytes > directory.limit;
+    if (over && !breach) breach = DiskLimit{directory.limit, size->bytes};
+  }
+};
+
+DirectoryWatch::DirectoryWatch(Background& walker) : walker_(walker), state_(std::make_shared<State>()) {}
+
+DirectoryWatch::~DirectoryWatch() {
+  state_->stopped = true;
+}
+
+Result<> DirectoryWatch::watch(std::string path, Bytes limit) {
+  UniqueFd probe(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!probe) return fail_errno("open " + path);
+  bool first = false;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    first = state_->directories.empty();
+    state_->directories.push_back({std::move(path), limit, Bytes{}});
+  }
+  if (first) walker_.add([state = state_] { return state->walk_all(); });
+  return {};
+}
+
+std::optional<DiskLimit> DirectoryWatch::breached() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->breach;
+}
+
+Bytes DirectoryWatch::used() const {
+  const std::scoped_lock lock(state_->mutex);
+  Bytes sum;
+  for (const auto& directory : state_->directories) sum.count += directory.used.count;
+  return sum;
+}
+
+}  // namespace prims::sandbox

@@ -1,0 +1,217 @@
+#include "sandbox/watchdog.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "sandbox/background.h"
+#include "sandbox/directory_watch.h"
+#include "sandbox/process_tree.h"
+
+namespace prims::sandbox {
+namespace {
+
+constexpr Milliseconds kSamplePause{40};  // the sample itself takes some of the 50 ms
+
+/// CPU time of processes that come and go. Two counts, each of which a program can keep low in its own way:
+/// what a process had used when it was last seen (misses the time after that), and what its parents collected
+/// from ended children (misses children that nobody waits for). The larger one stands.
+class CpuClock {
+ public:
+  Milliseconds update(const std::vector<ProcessSample>& processes) {
+    std::uint64_t collected = 0;
+    std::unordered_map<pid_t, Seen> now;
+    for (const ProcessSample& process : processes) {
+      collected += process.own_ticks + process.children_ticks;
+      now.emplace(process.pid, Seen{process.start_time, process.own_ticks});
+    }
+    for (const auto& [pid, before] : seen_) {
+      const auto still = now.find(pid);
+      if (still == now.end() || still->second.start_time != before.start_time) ended_ticks_ += before.ticks;
+    }
+    seen_ = std::move(now);
+    std::uint64_t counted = ended_ticks_;
+    for (const auto& [pid, process] : seen_) counted += process.ticks;
+    most_ticks_ = std::max({most_ticks_, counted, collected});
+    static const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+    return Milliseconds(most_ticks_ * 1000 / ticks_per_second);
+  }
+
+ private:
+  struct Seen {
+    std::uint64_t start_time = 0;
+    std::uint64_t ticks = 0;
+  };
+
+  std::unordered_map<pid_t, Seen> seen_;
+  std::uint64_t ended_ticks_ = 0;
+  std::uint64_t most_ticks_ = 0;
+};
+
+/// What all processes together hold. Reading page tables costs milliseconds per gigabyte, so below half of
+/// the limit the resident sizes serve, which count shared pages once per process.
+Bytes memory_of(const std::vector<ProcessSample>& processes, Bytes limit) {
+  Bytes resident = processes.empty() ? Bytes{} : tmpfs_used(processes.back().pid);
+  const Bytes in_tmpfs = resident;
+  for (const ProcessSample& process : processes) resident.count += process.resident.count;
+  if (resident.count <= limit.count / 2) return resident;
+  Bytes anonymous;
+  Bytes shared;
+  for (const ProcessSample& process : processes) {
+    if (const auto share = memory_share(process.pid)) {
+      anonymous.count += share->anonymous.count;
+      shared.count += share->shared.count;
+    } else {
+      anonymous.count += process.resident.count;
+    }
+  }
+  // A mapped file of a tmpfs is in both of these; whichever is larger is certainly used.
+  return Bytes{anonymous.count + std::max(shared, in_tmpfs).count};
+}
+
+/// What the sampling thread and the loop's thread share about one group.
+class Watched {
+ public:
+  explicit Watched(const Limits& limits) : limits_(limits) {}
+
+  Result<> add(pid_t pid) {
+    const auto process = sample_process(pid);
+    if (!process) return fail(Kind::not_found, "the process to watch has ended");
+    const std::scoped_lock lock(mutex_);
+    roots_.push_back({pid, process->start_time});
+    return {};
+  }
+
+  std::optional<Milliseconds> sample() {
+    if (stopped) return std::nullopt;
+    if (!wanted.exchange(false)) return kSamplePause;
+    const std::vector<ProcessSample> processes = tree();
+    const Milliseconds cpu = cpu_clock_.update(processes);
+    const Bytes memory = memory_of(processes, limits_.memory);
+    std::uint32_t threads = 0;
+    for (const ProcessSample& process : processes) threads += process.threads;
+    const std::scoped_lock lock(mutex_);
+    usage_.cpu = std::max(usage_.cpu, cpu);
+    usage_.peak_memory = std::max(usage_.peak_memory, memory);
+    usage_.peak_processes = std::max(usage_.peak_processes, threads);
+    return kSamplePause;
+  }
+
+  Usage usage() const {
+    const std::scoped_lock lock(mutex_);
+    return usage_;
+  }
+
+  std::vector<ProcessSample> tree() const {
+    std::vector<Root> roots;
+    {
+      const std::scoped_lock lock(mutex_);
+      roots = roots_;
+    }
+    std::vector<ProcessSample> all;
+    for (const Root& root : roots) {
+      std::vector<ProcessSample> part = sample_tree(root.pid);
+      if (part.empty() || part.front().start_time != root.start_time) continue;
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  std::atomic<bool> stopped = false;
+  std::atomic<bool> wanted = true;  ///< somebody looked since the last sample
+
+ private:
+  struct Root {
+    pid_t pid = 0;
+    std::uint64_t start_time = 0;
+  };
+
+  const Limits limits_;
+  CpuClock cpu_clock_;  // the sampling thread's alone
+  mutable std::mutex mutex_;
+  std::vector<Root> roots_;
+  Usage usage_;
+};
+
+class WatchdogGroup : public LimitGroup {
+ public:
+  WatchdogGroup(const Limits& limits, Background& sampler, Background& walker)
+      : limits_(limits), watched_(std::make_shared<Watched>(limits)), directories_(walker) {
+    sampler.add([watched = watched_] { return watched->sample(); });
+  }
+
+  ~WatchdogGroup() override {
+    watched_->stopped = true;
+    kill_all();
+  }
+
+  Result<> add(pid_t pid) override { return watched_->add(pid); }
+
+  std::optional<Outcome> breached() override {
+    watched_->wanted = true;
+    const Usage now = watched_->usage();
+    if (now.peak_memory > limits_.memory) return OutOfMemory{limits_.memory, now.peak_memory};
+    if (limits_.cpu_time.count() > 0 && now.cpu >= limits_.cpu_time) {
+      return CpuTimeExceeded{limits_.cpu_time, now.cpu};
+    }
+    if (const auto disk = directories_.breached()) return *disk;
+    return std::nullopt;
+  }
+
+  std::optional<ProcessLimit> process_limit_hit() override {
+    const std::uint32_t peak = watched_->usage().peak_processes;
+    if (peak < limits_.processes) return std::nullopt;
+    return ProcessLimit{limits_.processes, std::min(peak, limits_.processes)};
+  }
+
+  Usage usage() override {
+    Usage usage = watched_->usage();
+    usage.disk = directories_.used();
+    return usage;
+  }
+
+  void kill_all() override {
+    for (const ProcessSample& process : watched_->tree()) ::kill(process.pid, SIGKILL);
+  }
+
+  Result<> watch_directory(std::string path, Bytes limit) override {
+    return directories_.watch(std::move(path), limit);
+  }
+
+ private:
+  const Limits limits_;
+  std::shared_ptr<Watched> watched_;  // shared with the job on the sampler, which may end after this
+  DirectoryWatch directories_;
+};
+
+class WatchdogBackend : public LimitBackend {
+ public:
+  Result<std::unique_ptr<LimitGroup>> make_group(std::string_view, const Limits& limits) override {
+    return std::make_unique<WatchdogGroup>(limits, sampler_, walker_);
+  }
+
+  Enforcement enforcement() const override { return {"rlimit+watchdog", "rlimit", "watchdog"}; }
+
+  std::vector<Rlimit> rlimits(const Limits& limits) const override {
+    return make_rlimits(limits, MemoryBound::processes);
+  }
+
+  bool counts_unmapped_memory() const override { return false; }
+
+ private:
+  Background sampler_;  // apart from the walks, which may take long
+  Background walker_;
+};
+
+}  // namespace
+
+std::unique_ptr<LimitBackend> make_watchdog_backend() {
+  return std::make_unique<WatchdogBackend>();
+}
+
+}  // namespace prims::sandbox
