@@ -22,7 +22,7 @@ constexpr const char* kStaging = "/proc";
 const char* relative(std::string_view path) { return path.data() + 1; }
 
 Failure make_file(const wire::Step& step) {
-  const int file = open(relative(step.path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file = open(relative(step.path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, step.mode);
   LAUNCHER_TRY(check("create file", file));
   std::string_view rest = step.text;
   Failure failure;
@@ -31,7 +31,6 @@ Failure make_file(const wire::Step& step) {
     failure = check("write file", written);
     if (!failure) rest.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (!failure) failure = check("chmod file", fchmod(file, step.mode));
   close(file);
   return failure;
 }
@@ -42,15 +41,10 @@ Failure mount_tmpfs(const wire::Step& step) {
   return check("mount tmpfs", mount("tmpfs", relative(step.path), "tmpfs", kPlain, options.c_str()));
 }
 
-Failure make_directory(const wire::Step& step) {
-  LAUNCHER_TRY(check("mkdir", mkdir(relative(step.path), 0700)));
-  return check("chmod directory", chmod(relative(step.path), step.mode));
-}
-
 Failure perform(const wire::Step& step, const Trees& trees) {
   switch (step.operation) {
     case wire::Operation::directory:
-      return make_directory(step);
+      return check("mkdir", mkdir(relative(step.path), step.mode));
     case wire::Operation::file:
       return make_file(step);
     case wire::Operation::symlink:
@@ -108,7 +102,7 @@ Failure enter_root() {
 }  // namespace
 
 Failure build_root(const wire::Spec& spec, const Trees& trees) {
-  umask(0);
+  umask(0);  // modes are as the Spec says
   LAUNCHER_TRY(check("make mounts private", mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr)));
   constexpr const char* kOptions = "size=64m,nr_inodes=16384,mode=0755";
   LAUNCHER_TRY(check("mount root", mount("tmpfs", kStaging, "tmpfs", kPlain, kOptions)));

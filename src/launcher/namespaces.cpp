@@ -1,7 +1,6 @@
 #include "launcher/namespaces.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "launcher/files.h"
 #include "launcher/kernel.h"
@@ -45,15 +44,14 @@ Failure write_id_maps(pid_t pid, Ids uid, Ids gid) {
   return write_file("write gid_map", process_file(pid, "gid_map").c_str(), one_id(gid).view());
 }
 
-Failure make_owner_namespace(const wire::Settings& settings, int& fd) {
-  const pid_t pid = kernel::clone3(CLONE_NEWUSER, nullptr);
-  LAUNCHER_TRY(check("clone the owner namespace", pid));
-  if (pid == 0) {
+Failure make_owner_namespace(const wire::Settings& settings, OwnerNamespace& made) {
+  made.process = kernel::clone3(CLONE_NEWUSER, nullptr);
+  LAUNCHER_TRY(check("clone the owner namespace", made.process));
+  if (made.process == 0) {
     for (;;) pause();
   }
-  const Failure failure = open_owner_namespace(pid, settings, fd);
-  kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
+  const Failure failure = open_owner_namespace(made.process, settings, made.fd);
+  kill(made.process, SIGKILL);
   return failure;
 }
 

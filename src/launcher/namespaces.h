@@ -21,7 +21,12 @@ struct Ids {
 /// Maps one uid and one gid in the user namespace of `pid`, and forbids setgroups there.
 Failure write_id_maps(pid_t pid, Ids uid, Ids gid);
 
-/// A user namespace for id-mapped mounts: files of the owner appear as files of the sandbox's user. `fd` receives it.
-Failure make_owner_namespace(const wire::Settings& settings, int& fd);
+/// A user namespace for id-mapped mounts: files of the owner appear as files of the sandbox's user. It was made by a process
+/// that has been killed and is to be reaped, which takes the kernel a millisecond that nobody should wait for.
+struct OwnerNamespace {
+  int fd = -1;
+  pid_t process = -1;
+};
+Failure make_owner_namespace(const wire::Settings& settings, OwnerNamespace& made);
 
 }  // namespace prims::launcher

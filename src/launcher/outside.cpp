@@ -28,7 +28,7 @@ struct Launcher {
   pid_t first_pid = -1;
   int first_pidfd = -1;
   int barrier = -1;
-  int owner_namespace = -1;
+  OwnerNamespace owner;
   char buffer[wire::kMaxMessage] = {};
 };
 
@@ -103,7 +103,7 @@ Failure make_sandbox(Launcher& self) {
   } else {
     LAUNCHER_TRY(check("setgroups", syscall(SYS_setgroups, 0, nullptr)));
     if (settings.owner_id != settings.outside_uid) {
-      LAUNCHER_TRY(make_owner_namespace(settings, self.owner_namespace));
+      LAUNCHER_TRY(make_owner_namespace(settings, self.owner));
     }
   }
   LAUNCHER_TRY(take_trees(self));
@@ -129,6 +129,7 @@ int report_end(const Launcher& self) {
   notice.value = status;
   notice.usage = cpu_usage(used);
   static_cast<void>(send_notice(wire::kControlFd, notice));
+  if (self.owner.process > 0) waitpid(self.owner.process, nullptr, 0);
   return 0;
 }
 
@@ -138,7 +139,7 @@ bool serve_request(Launcher& self) {
   if (receive(wire::kControlFd, self.buffer, sizeof self.buffer, message)) return false;
   wire::Reader reader(message.data);
   if (reader.value<wire::Request>().kind != wire::RequestKind::attach) return false;
-  const AttachTarget target{self.first_pidfd, self.owner_namespace, self.spec.has(wire::kOrdinaryUser)};
+  const AttachTarget target{self.first_pidfd, self.owner.fd, self.spec.has(wire::kOrdinaryUser)};
   std::size_t number = 0;
   if (const Failure failure = attach_all(target, reader, number)) {
     send_failure(wire::kControlFd, failure, static_cast<int>(number));

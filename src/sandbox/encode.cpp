@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "launcher/wire_writer.h"
 #include "sandbox/tree_plan.h"
-#include "sandbox/wire_writer.h"
 
 namespace prims::sandbox {
 namespace {
@@ -42,7 +42,7 @@ class TreeEncoder {
   std::string steps() { return steps_.take(); }
 
  private:
-  WireWriter& step(wire::Operation operation) { return steps_.value(operation).text(path_); }
+  wire::Writer& step(wire::Operation operation) { return steps_.value(operation).text(path_); }
 
   void write(const DirectoryNode& node) {
     if (!below_bind_) step(wire::Operation::directory).value<std::uint32_t>(node.mode);
@@ -71,18 +71,18 @@ class TreeEncoder {
   std::string bind_;  // the bind that paths may lie below
   bool below_bind_ = false;
   std::uint32_t tree_count_ = 0;
-  WireWriter trees_;
-  WireWriter steps_;
+  wire::Writer trees_;
+  wire::Writer steps_;
 };
 
 std::string encode_masks(const std::vector<ProcMask>& masks) {
-  WireWriter writer;
+  wire::Writer writer;
   for (const ProcMask& mask : masks) writer.text(mask.path).value<std::uint32_t>(mask.directory ? 1 : 0);
   return writer.take();
 }
 
 std::string encode_limits(const std::vector<Rlimit>& limits) {
-  WireWriter writer;
+  wire::Writer writer;
   for (const Rlimit& limit : limits) {
     writer.value(static_cast<std::uint32_t>(limit.resource)).value(limit.soft).value(limit.hard);
   }
@@ -91,7 +91,7 @@ std::string encode_limits(const std::vector<Rlimit>& limits) {
 
 /// Reading everywhere, writing only where something writable is or will be mounted.
 std::string encode_rules(const Root& root) {
-  WireWriter writer;
+  wire::Writer writer;
   writer.text("/").value(wire::Rights::read);
   writer.text("/dev").value(wire::Rights::device);
   for (const TmpfsMount& mount : root.tmpfs) writer.text(mount.path).value(wire::Rights::write);
@@ -121,14 +121,14 @@ Result<std::string> encode_spec(const PrepareSpec& spec, const HostPart& host) {
   PRIMS_RETURN_ON_ERROR(tree.encode());
   const std::string filter(host.filter.begin(), host.filter.end());
 
-  WireWriter body;
+  wire::Writer body;
   body.value(host.settings).text(spec.hostname);
   body.bytes(tree.trees()).bytes(tree.steps()).bytes(encode_masks(host.masks));
   body.bytes(encode_limits(host.rlimits)).bytes(encode_rules(spec.root)).bytes(filter);
 
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());
-  WireWriter whole;
+  wire::Writer whole;
   whole.value(header);
   return whole.take() + body.take();
 }
@@ -137,7 +137,7 @@ Result<std::string> encode_attach(const std::vector<Attachment>& attachments) {
   if (attachments.size() > wire::kMaxAttachments) {
     return fail(Kind::invalid_input, fmt::format("at most {} attachments", wire::kMaxAttachments));
   }
-  WireWriter writer;
+  wire::Writer writer;
   writer.value(wire::Request{wire::RequestKind::attach});
   for (const Attachment& attachment : attachments) {
     const bool read_only = attachment.access == Access::read_only;
@@ -159,7 +159,7 @@ Result<std::string> encode_start(const StartSpec& spec) {
   if (!spec.standard_error) header.missing |= 4;
   header.arguments = static_cast<std::uint32_t>(spec.argv.size());
   header.variables = static_cast<std::uint32_t>(spec.environment.size());
-  WireWriter writer;
+  wire::Writer writer;
   writer.value(wire::Request{wire::RequestKind::start}).value(header).text(spec.directory);
   for (const std::string& argument : spec.argv) writer.text(argument);
   for (const std::string& variable : spec.environment) writer.text(variable);
@@ -168,7 +168,7 @@ Result<std::string> encode_start(const StartSpec& spec) {
 }
 
 std::string encode_request(wire::RequestKind kind, std::uint32_t value) {
-  WireWriter writer;
+  wire::Writer writer;
   writer.value(wire::Request{kind, value});
   return writer.take();
 }

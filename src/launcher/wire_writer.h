@@ -1,32 +1,33 @@
-// The writing half of launcher/wire.h.
+// The writing half of wire.h, for the server and for tests.
 #pragma once
 
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "launcher/wire.h"
 
-namespace prims::sandbox {
+namespace prims::launcher::wire {
 
-class WireWriter {
+class Writer {
  public:
   template <class T>
-  WireWriter& value(const T& item) {
+  Writer& value(const T& item) {
     static_assert(std::is_trivially_copyable_v<T>);
     data_.append(reinterpret_cast<const char*>(&item), sizeof item);
     return *this;
   }
 
-  WireWriter& bytes(std::string_view content) {
+  Writer& bytes(std::string_view content) {
     value(static_cast<std::uint32_t>(content.size()));
     data_.append(content);
     return *this;
   }
 
   /// As a C string. A NUL inside makes the reader refuse the whole message.
-  WireWriter& text(std::string_view content) {
+  Writer& text(std::string_view content) {
     value(static_cast<std::uint32_t>(content.size() + 1));
     data_.append(content).push_back('\0');
     return *this;
@@ -39,4 +40,4 @@ class WireWriter {
   std::string data_;
 };
 
-}  // namespace prims::sandbox
+}  // namespace prims::launcher::wire
