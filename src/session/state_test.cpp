@@ -1,20 +1,23 @@
 #include "session/state.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "session/file_lock.h"
 #include "session/test_directory.h"
 
 namespace prims::session {
 namespace {
-
-using testing::Test;
 
 Lookup environment(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
@@ -160,6 +163,69 @@ TEST(State, WhatAKilledProcessLeftIsSweptAndALivingOnesIsNot) {
   EXPECT_TRUE(std::filesystem::exists(living.own_runs() / "run/output"));
   const auto own = std::filesystem::directory_iterator(later.own_runs());
   EXPECT_EQ(std::distance(own, std::filesystem::directory_iterator()), 1);  // the lock
+}
+
+// Runs `body` in a child whose file systems are its own; its exit status, or nothing when this host forbids
+// that.
+std::optional<int> with_own_mounts(const std::function<int()>& body) {
+  constexpr int kForbidden = 99;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool own =
+        ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    ::_exit(own ? body() : kForbidden);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) == kForbidden) return std::nullopt;
+  return WEXITSTATUS(status);
+}
+
+// 0 when preparing on a file system mounted with these options fails with `reason` and names path and
+// setting.
+int fails_on(const std::filesystem::path& place, unsigned long flags, const char* options,
+             const char* reason) {
+  if (::mount("tmpfs", place.c_str(), "tmpfs", flags, options) != 0) return 99;
+  State state(place / "home/state");
+  const auto prepared = state.prepare();
+  if (prepared) return 1;
+  for (const std::string& part : {std::string(reason), place.string(), std::string("--state-dir")}) {
+    if (!mentions(prepared.error(), part)) return 2;
+  }
+  return 0;
+}
+
+TEST(State, AFullOrReadOnlyDiskIsSaidClearly) {
+  const TestDirectory temp;
+  const auto full =
+      with_own_mounts([&] { return fails_on(temp.path(), 0, "nr_inodes=3", "No space left on device"); });
+  if (!full) GTEST_SKIP() << "this host lets us mount nothing";
+  EXPECT_EQ(*full, 0);
+  EXPECT_EQ(with_own_mounts([&] { return fails_on(temp.path(), MS_RDONLY, "", "Read-only file system"); }),
+            0);
+}
+
+TEST(State, ManyProcessesMayStartAtOnce) {
+  const TestDirectory temp;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 12; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      State state(temp.path() / "state");
+      ::_exit(state.prepare() && std::filesystem::exists(state.own_runs()) ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  State later(temp.path() / "state");
+  ASSERT_TRUE(later.prepare());
+  later.sweep();
+  const auto left = std::filesystem::directory_iterator(temp.path() / "state/runs");
+  EXPECT_EQ(std::distance(left, std::filesystem::directory_iterator()), 1);
 }
 
 TEST(FileLock, IsGivenBackWithItsDescriptor) {
