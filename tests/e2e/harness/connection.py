@@ -62,7 +62,7 @@ class Answer:
         return "\n".join(block["text"] for block in self.result.get("content", []) if block.get("type") == "text")
 
     def __repr__(self):
-        return json.dumps(self.message, ensure_ascii=False)[:3000]
+        return json.dumps(self.data or self.message, ensure_ascii=False)[:1500]
 
 
 class Call:

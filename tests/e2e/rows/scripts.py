@@ -36,7 +36,7 @@ KINDS = {
         Row("a command line parser with defaults",
             "import argparse\np = argparse.ArgumentParser()\np.add_argument('--rate', type=float, default=0.5)\n"
             "p.add_argument('names', nargs='*')\na = p.parse_args()\nprint(a.rate, a.names)\n", stdout="0.5 []\n"),
-        Row("__file__ can be read and holds the program", "print(open(__file__).read().count('open'))\n", stdout="1\n"),
+        Row("__file__ can be read and holds the program", "print(open(__file__).read().count('open'))\n", stdout="2\n"),
         Row("__main__ is the program's own module",
             "import sys\nmark = 41\nimport __main__\nprint(__main__.mark, sys.modules['__main__'] is __main__)\n",
             stdout="41 True\n"),
@@ -96,8 +96,8 @@ KINDS = {
         Row("a traceback.py of the program does not reach the driver",
             "open('traceback.py', 'w').write('raise SystemExit(9)')\nopen('linecache.py', 'w').write('x = 1 / 0')\n"
             "{}['k']\n", status="error", error={"type": "KeyError", "line": 3}),
-        Row("wiped builtins", "import builtins\nkeep = print\nfor n in [n for n in dir(builtins) if n.islower()]:\n"
-            "    if n not in ('print', 'list'): delattr(builtins, n)\nkeep('gone')\n", stdout="gone\n"),
+        Row("wiped builtins", "import builtins\nkeep, drop = print, delattr\nfor n in [n for n in dir(builtins) if n.islower()]:\n"
+            "    if n not in ('print', 'list'): drop(builtins, n)\nkeep('gone')\n", stdout="gone\n"),
         Row("sys.modules emptied", "import sys\nprint('before')\nfor n in list(sys.modules):\n"
             "    if n not in ('sys', 'builtins', '__main__'): sys.modules.pop(n)\n", stdout="before\n"),
         Row("sys.stdout replaced", "import sys, io\nprint('seen')\nsys.stdout = io.StringIO()\nprint('swallowed')\n",

@@ -1,0 +1,96 @@
+"""Many calls leave nothing behind: no process, mount, temporary folder, cgroup or descriptor."""
+
+import os
+import pathlib
+import unittest
+
+from harness import connection, program
+
+CALLS = 1000
+KINDS = [  # how calls end, in turn
+    "print({n})", "1 / 0", "import sys; sys.exit(3)", "import os; os._exit(4)",
+    "import subprocess; subprocess.Popen(['sleep', '100']); print({n})", "open('/tmp/x', 'w').write('x' * 10000)",
+    "open('output/a.txt', 'w').write('x')", "import os, time\nif os.fork() == 0: time.sleep(100)\nprint({n})",
+]
+
+
+def cgroups():
+    return {str(p) for root in ("/sys/fs/cgroup",) for p in pathlib.Path(root).rglob("*prims*") if p.is_dir()}
+
+
+def mounts():
+    return len(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def temporary():
+    return {name for folder in ("/tmp", "/dev/shm", "/var/tmp") for name in os.listdir(folder) if "prims" in name.lower()}
+
+
+def snapshot(pid, state):
+    """What a server could leave behind, as counts and names."""
+    layers = state / "layers"
+    return {
+        "processes": len(program.descendants(pid)),
+        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "threads": len(os.listdir(f"/proc/{pid}/task")),
+        "mounts": mounts(),
+        "cgroups": sorted(cgroups()),
+        "temporary": sorted(temporary()),
+        "state": sorted(str(p) for p in state.rglob("*") if layers not in p.parents and p.is_dir()),
+    }
+
+
+class Leftovers(unittest.TestCase):
+    def many(self, transport, era, calls):
+        # Packages come from the shared state; the rest of it is compared, so one server alone works in it here.
+        with program.Server() as server, connection.connect(server, transport, era) as client:
+            pid = client.process.pid if transport == "stdio" else server.process.pid
+            for n in range(20):
+                client.call(KINDS[n % len(KINDS)].format(n=n), timeout=20)
+            before = snapshot(pid, program.shared_state())
+            for n in range(calls):
+                answer = client.call(KINDS[n % len(KINDS)].format(n=n), timeout=20)
+                self.assertIn(answer.status, ("ok", "error"), answer)
+            after = {}
+
+            def settled():
+                after.update(snapshot(pid, program.shared_state()))
+                return all(after[key] <= before[key] for key in ("processes", "descriptors", "threads", "mounts")) and \
+                    all(set(after[key]) <= set(before[key]) for key in ("cgroups", "temporary", "state"))
+
+            program.wait_for(settled, 15, 0.5)
+            for key in ("processes", "descriptors", "threads", "mounts"):
+                self.assertLessEqual(after[key], before[key], key)
+            for key in ("cgroups", "temporary", "state"):
+                self.assertEqual(set(after[key]) - set(before[key]), set(), key)
+
+    def test_a_thousand_calls_over_http(self):
+        self.many("http", "modern", CALLS)
+
+    def test_a_hundred_calls_over_legacy_stdio(self):
+        self.many("stdio", "legacy", CALLS // 10)
+
+    def test_timeouts_and_cancels(self):
+        with program.Server() as server, connection.connect(server, "http", "modern") as client:
+            client.call("print(1)")
+            before = snapshot(server.process.pid, program.shared_state())
+            for n in range(10):
+                client.call("while True: pass", timeout=0.3)
+                call = client.start("import time\nprint('x')\ntime.sleep(100)", token=f"t{n}")
+                call.progress.get(timeout=20)
+                client.cancel(call)
+            done = program.wait_for(lambda: all(
+                snapshot(server.process.pid, program.shared_state())[key] <= before[key]
+                for key in ("processes", "descriptors", "mounts")), 15, 0.5)
+            self.assertTrue(done, (before, snapshot(server.process.pid, program.shared_state())))
+
+    def test_after_the_server_ended(self):
+        state = program.scratch() / "state"
+        was = (cgroups(), mounts(), temporary())
+        with program.Server(state=state) as server, connection.connect(server, "http", "modern") as client:
+            client.call("print(1)")
+        self.assertEqual((cgroups() - was[0], mounts() - was[1], temporary() - was[2]), (set(), 0, set()))
+
+
+if __name__ == "__main__":
+    unittest.main()
