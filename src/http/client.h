@@ -40,13 +40,13 @@ struct ClientRequest {
 class ClientResponse {
  public:
   class Connection;
-  ClientResponse(int status, Headers headers, std::shared_ptr<Connection> connection);
+  explicit ClientResponse(std::shared_ptr<Connection> connection);
   ClientResponse(ClientResponse&&) noexcept;
   ClientResponse& operator=(ClientResponse&&) noexcept;
   ~ClientResponse();
 
-  int status() const { return status_; }
-  const Headers& headers() const { return headers_; }
+  int status() const;
+  const Headers& headers() const;
   /// The address that answered.
   Address peer() const;
 
@@ -57,8 +57,6 @@ class ClientResponse {
   io::Task<Result<std::string>> read_all(Bytes limit, Deadline deadline);
 
  private:
-  int status_;
-  Headers headers_;
   std::shared_ptr<Connection> connection_;  // shared with the Task that reads
 };
 
@@ -73,7 +71,10 @@ class Client {
   io::Task<Result<ClientResponse>> send(ClientRequest request);
 
  private:
+  friend class ClientResponse;
   class Pool;
+  static io::Task<Result<ClientResponse>> send_through(std::shared_ptr<Pool> pool, ClientRequest request);
+
   std::shared_ptr<Pool> pool_;  // shared with responses under way
 };
 

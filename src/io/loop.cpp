@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
@@ -49,10 +50,18 @@ void Loop::post(std::move_only_function<void()> action) {
   boost::asio::post(context_, std::move(action));
 }
 
-void Loop::run_until(const std::function<bool()>& done) {
-  while (!done()) {
+void Loop::run_to_end(Task<> task) {
+  bool done = false;
+  std::exception_ptr failure;
+  auto ended = [&](std::exception_ptr thrown) {
+    done = true;
+    failure = std::move(thrown);
+  };
+  boost::asio::co_spawn(context_, std::move(task), ended);
+  while (!done) {
     if (context_.run_one() == 0) context_.restart();
   }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace prims::io

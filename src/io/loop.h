@@ -3,14 +3,13 @@
 // programs started with exec need it set back to default.
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 #include <exception>
-#include <functional>
-#include <future>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "io/task.h"
 
@@ -46,16 +45,25 @@ class Loop {
   /// Serves until `task` has ended and returns (or throws) what it ended with. Not while run() is active.
   template <class T>
   T run_until_done(Task<T> task) {
-    std::future<T> result = boost::asio::co_spawn(context_, std::move(task), boost::asio::use_future);
-    run_until([&result] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-    return result.get();
+    if constexpr (std::is_void_v<T>) {
+      run_to_end(std::move(task));
+    } else {
+      std::optional<T> value;
+      run_to_end(keep(std::move(task), &value));
+      return std::move(*value);
+    }
   }
 
   Executor executor() { return context_.get_executor(); }
   boost::asio::io_context& context() { return context_; }
 
  private:
-  void run_until(const std::function<bool()>& done);
+  template <class T>
+  static Task<> keep(Task<T> task, std::optional<T>* kept) {
+    T value = co_await std::move(task);
+    kept->emplace(std::move(value));
+  }
+  void run_to_end(Task<> task);
 
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
