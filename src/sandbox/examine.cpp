@@ -169,34 +169,44 @@ Attempt set_rlimits(SandboxUser) {
 
 enum class Weight { required, stronger, informs };  // for Tier::namespaces, for Tier::full, for nothing
 
+constexpr const char* kSameFix = "as for user namespaces";
+
+/// root: user namespaces as well.
+enum class Needs { nothing, user_namespaces, root };
+
 struct Test {
   const char* name;
   const char* attempt;
   Attempt (*body)(SandboxUser);
+  Needs needs = Needs::nothing;
   Weight weight = Weight::required;
-  bool root_only = false;
 };
 
+constexpr const char* kUserNamespaces = "user namespaces";
 constexpr const char* kLandlock = "Landlock";
 constexpr const char* kCgroup1 = "cgroup v1";
 
 constexpr Test kTests[] = {
-    {"user namespaces", "a child enters one with one user mapped",
+    {kUserNamespaces, "a child enters one with one user mapped",
      [](SandboxUser user) { return enter_namespaces(user, 0); }},
     {"mount namespaces", "a child mounts a tmpfs in its own",
-     [](SandboxUser user) { return enter_mount_namespace(user); }},
-    {"process namespaces", "a child becomes process 1 and mounts its own /proc", make_processes_private},
-    {"network namespaces", "a child brings up a loopback interface of its own", make_network},
-    {"ipc, uts and cgroup namespaces", "a child enters them and sets a host name", make_other_namespaces},
-    {"own root", "a child changes its root and detaches the old one", change_root},
+     [](SandboxUser user) { return enter_mount_namespace(user); }, Needs::user_namespaces},
+    {"process namespaces", "a child becomes process 1 and mounts its own /proc", make_processes_private,
+     Needs::user_namespaces},
+    {"network namespaces", "a child brings up a loopback interface of its own", make_network,
+     Needs::user_namespaces},
+    {"ipc, uts and cgroup namespaces", "a child enters them and sets a host name", make_other_namespaces,
+     Needs::user_namespaces},
+    {"own root", "a child changes its root and detaches the old one", change_root, Needs::user_namespaces},
     {"no further user namespaces", "a child forbids them to itself and is refused one",
-     forbid_further_namespaces},
-    {"late mounts", "a directory is mounted into a namespace from outside", mount_late},
-    {"id-mapped mounts", "a directory is cloned with other owners", map_ids_of_mounts, Weight::required,
-     true},
+     forbid_further_namespaces, Needs::user_namespaces},
+    {"late mounts", "a directory is mounted into a namespace from outside", mount_late,
+     Needs::user_namespaces},
+    {"id-mapped mounts", "a directory is cloned with other owners", map_ids_of_mounts, Needs::root},
     {"seccomp", "a child installs the system call filter and is refused", filter_calls},
     {"rlimits", "a child sets the limits of a sandbox", set_rlimits},
-    {kLandlock, "a child gives up all files and is refused one", restrict_files, Weight::stronger},
+    {kLandlock, "a child gives up all files and is refused one", restrict_files, Needs::nothing,
+     Weight::stronger},
 };
 
 std::string detail_of(const Test& test, const Attempt& attempt) {
@@ -214,18 +224,23 @@ std::string fix_of(const Test& test, const FailedStep& failed) {
     return "boot with `landlock` in the kernel's lsm= list (Linux 5.13 or newer); sandboxes work without it, "
            "with one wall less";
   }
-  if (test.root_only && failed.error == EINVAL) {
+  if (test.needs == Needs::root && failed.error == EINVAL) {
     return "the file system of /tmp does not support it; ext4, xfs, btrfs and tmpfs do in Linux 6.3 and "
            "newer";
   }
   return wall_behind(failed);
 }
 
-Finding find_out(const Test& test, SandboxUser user) {
+Finding find_out(const Test& test, SandboxUser user, bool user_namespaces) {
   Finding finding{.name = test.name, .attempt = test.attempt};
-  if (test.root_only && ::geteuid() != 0) {
+  if (test.needs == Needs::root && ::geteuid() != 0) {
     finding.holds = true;
     finding.detail = "not needed: files of an ordinary user keep their owner";
+    return finding;
+  }
+  if (test.needs != Needs::nothing && !user_namespaces) {
+    finding.detail = "not tried without user namespaces";
+    finding.fix = kSameFix;
     return finding;
   }
   const Attempt attempt = try_in_child([&test, user] { return test.body(user); });
@@ -262,7 +277,10 @@ Weight weight_of(const std::string& name) {
 std::vector<Finding> examine(const HostOptions& options) {
   std::vector<Finding> findings;
   const SandboxUser user = user_of(options);
-  for (const Test& test : kTests) findings.push_back(find_out(test, user));
+  for (const Test& test : kTests) {
+    const bool user_namespaces = !findings.empty() && findings.front().holds;
+    findings.push_back(find_out(test, user, user_namespaces));
+  }
   findings.push_back(find_cgroup1());
   findings.push_back(find_cgroup2());
   return findings;
@@ -295,8 +313,9 @@ std::string what_to_change(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const Weight weight = weight_of(finding.name);
     const bool matters = weight == Weight::required || (makes_any && weight == Weight::stronger);
-    if (finding.holds || !matters || finding.fix.empty() || text.find(finding.fix) != std::string::npos)
-      continue;
+    const bool said =
+        finding.fix.empty() || finding.fix == kSameFix || text.find(finding.fix) != std::string::npos;
+    if (finding.holds || !matters || said) continue;
     text += fmt::format("{}{}: {} ({})", text.empty() ? "" : "; ", finding.name, finding.fix, finding.detail);
   }
   return text;

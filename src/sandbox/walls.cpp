@@ -52,10 +52,9 @@ bool in_chroot() {
 }
 
 std::string outside_of_map() {
-  return fmt::format(
-      "the uids of this container do not contain the sandboxes' ones (its map: {}); set first_uid and "
-      "uid_count to a range inside",
-      whole_file("/proc/self/uid_map"));
+  return "the container's user namespace does not hold the uids that sandboxes are to use (see "
+         "/proc/self/uid_map): "
+         "set first_uid and uid_count to a range inside it, or run as an ordinary user";
 }
 
 constexpr const char* kNoNamespaces =
