@@ -22,10 +22,9 @@ bool is_usable_terminal(int fd) {
   return ::isatty(fd) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
-// Control characters of a foreign sentence must not steer the terminal.
-std::string printable(std::string_view sentence) {
-  std::string text(sentence);
-  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+std::string one_line(std::string_view sentence) {
+  std::string text = tame(STDERR_FILENO, std::string(sentence));
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 
@@ -58,6 +57,13 @@ void complain(std::string_view message) {
   say(fmt::format("prims: {}\n", message));
 }
 
+std::string tame(int fd, std::string text) {
+  if (::isatty(fd) != 1) return text;
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F; }, ' ');
+  return text;
+}
+
 bool wants_colour(int fd) {
   const char* refused = ::getenv("NO_COLOR");
   return is_usable_terminal(fd) && (refused == nullptr || *refused == '\0');
@@ -67,14 +73,14 @@ ProgressLine::ProgressLine() : terminal_(is_usable_terminal(STDERR_FILENO)) {}
 
 void ProgressLine::show(std::string_view sentence) {
   if (terminal_) {
-    say(fmt::format("{}{}", kEraseLine, printable(sentence)));
+    say(fmt::format("{}{}", kEraseLine, one_line(sentence)));
     visible_ = true;
     return;
   }
   const auto now = Clock::now();
   if (last_ != Clock::time_point::min() && now - last_ < kQuiet) return;
   last_ = now;
-  complain(printable(sentence));
+  complain(one_line(sentence));
 }
 
 void ProgressLine::clear() {

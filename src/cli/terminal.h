@@ -21,6 +21,9 @@ void complain(std::string_view message);
 /// Colour on `fd`: a terminal that is not dumb, and NO_COLOR is not set.
 bool wants_colour(int fd);
 
+/// Foreign text for `fd`: control characters that could steer a terminal are taken out when it is one.
+std::string tame(int fd, std::string text);
+
 /// What is being prepared. One line that changes on a terminal, otherwise a new line at most every five
 /// seconds.
 class ProgressLine {
