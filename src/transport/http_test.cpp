@@ -2,24 +2,17 @@
 #include <fmt/format.h>
 
 #include "mcp/schema_check.h"
-#include "transport/streamable_http.h"
-#include "transport/test_support.h"
+#include "transport/test_http.h"
 
 namespace prims::transport {
 namespace {
 
 using mcp::testing::expect_valid;
-using testing::FakeHost;
 using testing::RawPeer;
 using testing::soon;
 
 constexpr std::string_view kModernMeta =
     R"("io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{})";
-
-/// The handler a http::Server gets; `transport` outlives the server.
-io::Task<> serve(StreamableHttp* transport, http::Request request, http::Responder responder) {
-  co_await transport->handle(std::move(request), std::move(responder), mcp::Principal());
-}
 
 /// The data of the first event in what a chunked stream brought.
 std::string data_of(std::string_view text) {
@@ -28,35 +21,8 @@ std::string data_of(std::string_view text) {
   return std::string(text.substr(from + 6, text.find('\n', from) - from - 6));
 }
 
-class HttpTest : public ::testing::Test {
+class HttpTest : public testing::HttpFixture {
  protected:
-  HttpTest() { start({}); }
-
-  void start(StreamableHttpOptions options) {
-    server_.reset();
-    transport_ = std::make_unique<StreamableHttp>(loop_.executor(), host_, mcp::ServerInfo{"1.2.3", ""},
-                                                  std::move(options));
-    auto handler = [this](http::Request request, http::Responder responder) {
-      return serve(transport_.get(), std::move(request), std::move(responder));
-    };
-    const std::vector<http::ListenAddress> addresses = {
-        {"127.0.0.1", 0, http::ListenAddress::Need::required}};
-    auto server = http::Server::listen(loop_.executor(), addresses, {}, handler);
-    if (!server) throw std::runtime_error(server.error().message);
-    server_ = *std::move(server);
-  }
-
-  ~HttpTest() override { loop_.run_until_done(shut_down()); }
-
-  io::Task<> shut_down() {
-    transport_->close_streams();
-    auto ended = co_await transport_->end_calls(soon());
-    EXPECT_TRUE(ended.has_value());
-    co_await server_->drain(soon());
-  }
-
-  RawPeer connect() { return RawPeer::connect(server_->port()); }
-
   static std::string request(std::string_view method, std::string_view headers, std::string_view body) {
     return fmt::format(
         "{} /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{}Content-Length: "
@@ -100,11 +66,6 @@ class HttpTest : public ::testing::Test {
     id.resize(id.size() - 2);
     co_return id;
   }
-
-  io::Loop loop_;
-  FakeHost host_;
-  std::unique_ptr<StreamableHttp> transport_;
-  std::unique_ptr<http::Server> server_;
 };
 
 LOOP_TEST(HttpTest, AQuickResultIsOnePlainAnswer) {
@@ -197,7 +158,6 @@ LOOP_TEST(HttpTest, ALegacyCallIsCancelledByNotificationAndNothingIsSaid) {
 
 LOOP_TEST(HttpTest, CancelledBeforeAnythingWasSaid) {
   const std::string session = co_await open_session("2025-11-25");
-  StreamableHttpOptions options;
   RawPeer peer = connect();
   co_await peer.write(legacy_call(session, "hold", "5"));
   [[maybe_unused]] const auto call = co_await host_.held(0);

@@ -38,12 +38,13 @@ struct HeldCall {
 /// Tools: "echo" returns its arguments at once, "hold" waits for the test.
 class FakeHost final : public ToolHost {
  public:
-  FakeHost() {
+  /// The schema of "echo" may be replaced before the host is used.
+  explicit FakeHost(json::Object echo_schema = json::Object{{"type", "object"}}) {
     for (const std::string name : {"echo", "hold"}) {
       mcp::ToolDefinition tool;
       tool.name = name;
       tool.description = "A tool for tests.";
-      tool.input_schema = json::Object{{"type", "object"}};
+      tool.input_schema = name == "echo" ? echo_schema : json::Object{{"type", "object"}};
       tools_.push_back(std::move(tool));
     }
   }

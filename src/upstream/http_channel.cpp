@@ -81,6 +81,9 @@ io::Task<Result<Answer>> HttpChannel::request(Request request) {
 }
 
 io::Task<Result<Answer>> HttpChannel::run_request(std::shared_ptr<HttpChannel> self, Request request) {
+  if (request.cancellation && request.cancellation->requested()) {
+    co_return fail(Kind::cancelled, "the request was cancelled");
+  }
   const io::Executor executor = co_await io::this_executor;
   const auto pending = std::make_shared<Pending>();
   pending->on_progress = request.on_progress;
@@ -97,7 +100,7 @@ io::Task<Result<Answer>> HttpChannel::run_request(std::shared_ptr<HttpChannel> s
     });
   }
   io::TaskScope scope(executor);
-  if (!pending->cancelled) scope.spawn(exchange(self, std::move(request), pending), "upstream request");
+  scope.spawn(exchange(self, std::move(request), pending), "upstream request");
   auto woken = co_await pending->done.wait(deadline);
   if (cancellation) cancellation->on_request({});
   // In the modern era closing the connection is what cancels; a legacy server is told.

@@ -36,6 +36,9 @@ io::Task<Result<Answer>> StdioChannel::request(Request request) {
 }
 
 io::Task<Result<Answer>> StdioChannel::run_request(std::shared_ptr<StdioChannel> self, Request request) {
+  if (request.cancellation && request.cancellation->requested()) {
+    co_return fail(Kind::cancelled, "the request was cancelled");
+  }
   if (self->ended_) co_return fail(Kind::unavailable, self->why_ended());
   if (self->pending_.size() >= kMostPending)
     co_return fail(Kind::exhausted, "too many requests wait for this server");
