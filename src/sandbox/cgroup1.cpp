@@ -72,17 +72,21 @@ class Hierarchies {
     return -1;
   }
 
+  std::vector<pid_t> processes(const std::string& name) const {
+    const auto text = read_control(directory(Controller::pids), name + "/cgroup.procs");
+    std::vector<pid_t> found;
+    std::istringstream lines(text.value_or(""));
+    for (pid_t pid = 0; lines >> pid;) {
+      if (pid > 0) found.push_back(pid);  // 0: a process of another pid namespace
+    }
+    return found;
+  }
+
   /// Kills what is in the group. New processes are refused from the first line on, so few passes reach all.
   void kill(const std::string& name) const {
-    const int pids = directory(Controller::pids);
-    (void)write_control(pids, name + "/pids.max", "0");
+    (void)write_control(directory(Controller::pids), name + "/pids.max", "0");
     for (int pass = 0; pass < 3; ++pass) {
-      const auto processes = read_control(pids, name + "/cgroup.procs");
-      if (!processes || processes->empty()) return;
-      std::istringstream lines(*processes);
-      for (pid_t pid = 0; lines >> pid;) {
-        if (pid > 0) ::kill(pid, SIGKILL);  // 0: a process of another pid namespace
-      }
+      for (const pid_t pid : processes(name)) ::kill(pid, SIGKILL);
     }
   }
 
@@ -185,7 +189,8 @@ class Cgroup1Group : public LimitGroup {
         limits_(limits),
         hierarchies_(std::move(hierarchies)),
         background_(background),
-        directories_(background) {}
+        directories_(background,
+                     [hierarchies = hierarchies_, name = name_] { return hierarchies->processes(name); }) {}
 
   Result<> make_directories() const {
     for (const ServerCgroup& server : hierarchies_->all()) {

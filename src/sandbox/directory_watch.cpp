@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -90,13 +91,36 @@ Result<TreeSize> measure_tree(const std::string& path) {
   return Walk(std::move(root)).run();
 }
 
+Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes) {
+  Bytes sum;
+  std::set<ino_t> counted;
+  for (const pid_t pid : processes) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(fmt::format("/proc/{}/fd", pid).c_str()),
+                                                     ::closedir);
+    if (!stream) continue;
+    while (const dirent* entry = ::readdir(stream.get())) {
+      struct stat status{};
+      if (::fstatat(::dirfd(stream.get()), entry->d_name, &status, 0) != 0) continue;
+      const bool nameless = S_ISREG(status.st_mode) && status.st_nlink == 0 && status.st_dev == device;
+      if (nameless && counted.insert(status.st_ino).second) {
+        sum.count += static_cast<std::uint64_t>(status.st_blocks) * kBlock;
+      }
+    }
+  }
+  return sum;
+}
+
 struct DirectoryWatch::State {
   struct Directory {
     std::string path;
+    dev_t device = 0;
     Bytes limit;
     Bytes used;
   };
 
+  explicit State(Processes listing) : processes(std::move(listing)) {}
+
+  const Processes processes;
   std::atomic<bool> stopped = false;
   mutable std::mutex mutex;  // held for a copy, never during a walk
   std::vector<Directory> directories;
@@ -117,12 +141,15 @@ struct DirectoryWatch::State {
 
   void walk(std::size_t index) {
     std::string path;
+    dev_t device = 0;
     {
       const std::scoped_lock lock(mutex);
       path = directories[index].path;
+      device = directories[index].device;
     }
-    const auto size = measure_tree(path);
+    auto size = measure_tree(path);
     if (!size) return;
+    size->bytes.count += measure_nameless(device, processes()).count;
     const std::scoped_lock lock(mutex);
     Directory& directory = directories[index];
     directory.used = size->bytes;
@@ -131,20 +158,22 @@ struct DirectoryWatch::State {
   }
 };
 
-DirectoryWatch::DirectoryWatch(Background& walker) : walker_(walker), state_(std::make_shared<State>()) {}
+DirectoryWatch::DirectoryWatch(Background& walker, Processes processes)
+    : walker_(walker), state_(std::make_shared<State>(std::move(processes))) {}
 
 DirectoryWatch::~DirectoryWatch() {
   state_->stopped = true;
 }
 
 Result<> DirectoryWatch::watch(std::string path, Bytes limit) {
-  UniqueFd probe(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!probe) return fail_errno("open " + path);
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return fail_errno("stat " + path);
+  if (!S_ISDIR(status.st_mode)) return fail_errno("stat " + path, ENOTDIR);
   bool first = false;
   {
     const std::scoped_lock lock(state_->mutex);
     first = state_->directories.empty();
-    state_->directories.push_back({std::move(path), limit, Bytes{}});
+    state_->directories.push_back({std::move(path), status.st_dev, limit, Bytes{}});
   }
   if (first) walker_.add([state = state_] { return state->walk_all(); });
   return {};

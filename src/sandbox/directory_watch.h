@@ -5,6 +5,8 @@
 // walk, at most 2 s).
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,10 +28,16 @@ struct TreeSize {
 inline constexpr std::size_t kMostEntries = 1'000'000;
 Result<TreeSize> measure_tree(const std::string& path);
 
+/// Used blocks of files on `device` that have no name any more and that one of these processes holds open.
+Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes);
+
 class DirectoryWatch {
  public:
-  /// `walker` must outlive this.
-  explicit DirectoryWatch(Background& walker);
+  /// Called on the walker's thread.
+  using Processes = std::function<std::vector<pid_t>()>;
+
+  /// `walker` must outlive this. Files that `processes` have deleted and still hold open count too.
+  DirectoryWatch(Background& walker, Processes processes);
   ~DirectoryWatch();
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;

@@ -42,7 +42,8 @@ class LimitGroup {
   virtual std::span<const int> entries() const { return {}; }
 
   /// The limit that was crossed, with evidence: OutOfMemory, CpuTimeExceeded or DiskLimit. Polled about every
-  /// 50 ms, and once more after the program ended (the kernel's memory killer may have ended it).
+  /// 50 ms, and once more after the program ended: what took too much memory may have been killed already, by
+  /// the kernel or by a watchdog.
   virtual std::optional<Outcome> breached() = 0;
 
   /// Set when a process or thread was refused. That alone ends nothing: the caller makes it the outcome when

@@ -16,7 +16,9 @@
 namespace prims::sandbox {
 namespace {
 
-constexpr Milliseconds kSamplePause{40};  // the sample itself takes some of the 50 ms
+constexpr Milliseconds kCalmPause{40};  // the sample itself takes some of the 50 ms
+constexpr Milliseconds kAlertPause{10};
+constexpr int kPausePerSample = 4;  // at most a fifth of one core goes into looking
 
 /// CPU time of processes that come and go. Two counts, each of which a program can keep low in its own way:
 /// what a process had used when it was last seen (misses the time after that), and what its parents collected
@@ -74,6 +76,11 @@ Bytes memory_of(const std::vector<ProcessSample>& processes, Bytes limit) {
   return Bytes{anonymous.count + std::max(shared, in_tmpfs).count};
 }
 
+/// The first of them is the sandbox's init, with which all others die.
+void kill_each(const std::vector<ProcessSample>& processes) {
+  for (const ProcessSample& process : processes) ::kill(process.pid, SIGKILL);
+}
+
 /// What the sampling thread and the loop's thread share about one group.
 class Watched {
  public:
@@ -89,17 +96,23 @@ class Watched {
 
   std::optional<Milliseconds> sample() {
     if (stopped) return std::nullopt;
-    if (!wanted.exchange(false)) return kSamplePause;
+    if (!wanted.exchange(false)) return kCalmPause;
+    const auto start = Clock::now();
     const std::vector<ProcessSample> processes = tree();
     const Milliseconds cpu = cpu_clock_.update(processes);
     const Bytes memory = memory_of(processes, limits_.memory);
+    // As a kernel's memory killer would: whoever polls may be late.
+    if (memory > limits_.memory) kill_each(processes);
     std::uint32_t threads = 0;
     for (const ProcessSample& process : processes) threads += process.threads;
+    const bool near = memory.count > limits_.memory.count / 2 || threads > limits_.processes / 2;
+    const auto spent = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     const std::scoped_lock lock(mutex_);
     usage_.cpu = std::max(usage_.cpu, cpu);
     usage_.peak_memory = std::max(usage_.peak_memory, memory);
     usage_.peak_processes = std::max(usage_.peak_processes, threads);
-    return kSamplePause;
+    if (near) wanted = true;  // also while nobody looks
+    return std::max(near ? kAlertPause : kCalmPause, kPausePerSample * spent);
   }
 
   Usage usage() const {
@@ -122,6 +135,12 @@ class Watched {
     return all;
   }
 
+  std::vector<pid_t> process_ids() const {
+    std::vector<pid_t> ids;
+    for (const ProcessSample& process : tree()) ids.push_back(process.pid);
+    return ids;
+  }
+
   std::atomic<bool> stopped = false;
   std::atomic<bool> wanted = true;  ///< somebody looked since the last sample
 
@@ -141,7 +160,9 @@ class Watched {
 class WatchdogGroup : public LimitGroup {
  public:
   WatchdogGroup(const Limits& limits, Background& sampler, Background& walker)
-      : limits_(limits), watched_(std::make_shared<Watched>(limits)), directories_(walker) {
+      : limits_(limits),
+        watched_(std::make_shared<Watched>(limits)),
+        directories_(walker, [watched = watched_] { return watched->process_ids(); }) {
     sampler.add([watched = watched_] { return watched->sample(); });
   }
 
@@ -175,9 +196,7 @@ class WatchdogGroup : public LimitGroup {
     return usage;
   }
 
-  void kill_all() override {
-    for (const ProcessSample& process : watched_->tree()) ::kill(process.pid, SIGKILL);
-  }
+  void kill_all() override { kill_each(watched_->tree()); }
 
   Result<> watch_directory(std::string path, Bytes limit) override {
     return directories_.watch(std::move(path), limit);
