@@ -3,8 +3,8 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace prims::egress {
@@ -74,8 +74,9 @@ Scope scope_of(const http::Address& address) {
   return address.family == Family::v4 ? find_scope(address, kV4) : find_scope(address, kV6);
 }
 
-std::optional<http::Address> parse_address(const std::string& text) {
+std::optional<http::Address> parse_address(const std::string& text, std::uint16_t port) {
   http::Address address;
+  address.port = port;
   if (::inet_pton(AF_INET, text.c_str(), address.bytes.data()) == 1) return address;
   address.family = Family::v6;
   if (::inet_pton(AF_INET6, text.c_str(), address.bytes.data()) == 1) return address;
@@ -86,7 +87,7 @@ Result<> allow_file_host(const http::Address& address, const std::optional<http:
   const Scope scope = scope_of(address);
   if (scope == Scope::global) return {};
   const bool same_site = index && scope == Scope::internal && scope_of(*index) == Scope::internal;
-  if (same_site) return {};
+  if (same_site || index == address) return {};
   return fail(Kind::denied, fmt::format("a package file's host resolves to {}, which is not a public address",
                                         http::to_string(address)));
 }

@@ -18,11 +18,11 @@ enum class Scope {
 
 Scope scope_of(const http::Address& address);
 
-/// An address as text, with a port that does not matter; nothing when it is not one.
-std::optional<http::Address> parse_address(const std::string& text);
+std::optional<http::Address> parse_address(const std::string& text, std::uint16_t port);
 
 /// Whether a file host that an index named may be dialled at `address`. `index` is the address that the index
-/// itself was reached at: an index inside a site may name hosts inside that site, a public one may not.
+/// itself was reached at: an index inside a site may name hosts inside that site, a public one may not. The
+/// index's very own address and port are always fine.
 Result<> allow_file_host(const http::Address& address, const std::optional<http::Address>& index);
 
 }  // namespace prims::egress

@@ -25,7 +25,8 @@ struct FileHost {
   std::string scheme;  ///< "https" or "http"
   std::string host;    ///< lower case
   std::uint16_t port = 0;
-  std::string index_address;  ///< what the index's own name resolved to when it named this host
+  std::string index_address;  ///< what the index's own name resolved to when it named this host, "192.0.2.1"
+  std::uint16_t index_port = 0;
 
   friend bool operator==(const FileHost&, const FileHost&) = default;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -104,12 +105,14 @@ class Responder::Exchange {
 
  private:
   Result<> begin(const Response& response);
-  std::string head_for(const Response& response, Framing framing);
-  void add_piece(std::array<std::string, 3>& parts, std::string piece) const;
+  std::string head_for(const Response& response, Framing framing, std::uint64_t length);
+  Result<> choose_stream_framing(const Response& head);
+  Result<> add_piece(std::array<std::string, 3>& parts, std::string piece);
 
   Connection* connection_;  // null after detach()
   Traits traits_;
   Framing framing_ = Framing::length;
+  std::uint64_t remaining_ = 0;  // of a stream with a declared length
   Stage stage_ = Stage::waiting;
   std::shared_ptr<io::Cancellation> closed_ = std::make_shared<io::Cancellation>();
 };

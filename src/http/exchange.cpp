@@ -1,4 +1,6 @@
 // What a Responder does with its connection.
+#include <charconv>
+
 #include "http/connection.h"
 
 namespace prims::http {
@@ -43,10 +45,10 @@ Result<> Responder::Exchange::begin(const Response& response) {
   return {};
 }
 
-std::string Responder::Exchange::head_for(const Response& response, Framing framing) {
+std::string Responder::Exchange::head_for(const Response& response, Framing framing, std::uint64_t length) {
   HeadOptions options;
   options.framing = framing;
-  options.length = response.body.size();
+  options.length = length;
   options.close = !traits_.keep_alive;
   return response_head(response.status, response.headers, options);
 }
@@ -56,42 +58,65 @@ io::Task<Result<>> Responder::Exchange::send(std::shared_ptr<Exchange> self, Res
   self->stage_ = Stage::done;
   const bool bodyless = has_no_body(response.status);
   Connection::Parts parts;
-  parts[0] = self->head_for(response, bodyless ? Framing::none : Framing::length);
+  parts[0] = self->head_for(response, bodyless ? Framing::none : Framing::length, response.body.size());
   if (!bodyless && !self->traits_.head_only) parts[1] = std::move(response.body);
   co_return co_await Connection::write(self->connection_->shared_from_this(), std::move(parts));
 }
 
+Result<> Responder::Exchange::choose_stream_framing(const Response& head) {
+  const auto declared = head.headers.get("Content-Length");
+  framing_ = traits_.http_1_1 ? Framing::chunked : Framing::until_close;
+  if (has_no_body(head.status)) framing_ = Framing::none;
+  if (!declared || framing_ == Framing::none) return {};
+  const char* const end = declared->data() + declared->size();
+  const auto [stopped, error] = std::from_chars(declared->data(), end, remaining_);
+  if (error != std::errc() || stopped != end)
+    return fail(Kind::internal, "the answer's Content-Length is not a number");
+  framing_ = Framing::length;
+  return {};
+}
+
 io::Task<Result<>> Responder::Exchange::open(std::shared_ptr<Exchange> self, Response head) {
   PRIMS_CO_RETURN_ON_ERROR(self->begin(head));
+  PRIMS_CO_RETURN_ON_ERROR(self->choose_stream_framing(head));
   self->stage_ = Stage::streaming;
-  self->framing_ = self->traits_.http_1_1 ? Framing::chunked : Framing::until_close;
-  if (has_no_body(head.status)) self->framing_ = Framing::none;
   self->connection_->watch();
   Connection::Parts parts;
-  parts[0] = self->head_for(head, self->framing_);
-  self->add_piece(parts, std::move(head.body));
+  parts[0] = self->head_for(head, self->framing_, self->remaining_);
+  PRIMS_CO_RETURN_ON_ERROR(self->add_piece(parts, std::move(head.body)));
   co_return co_await Connection::write(self->connection_->shared_from_this(), std::move(parts));
 }
 
-void Responder::Exchange::add_piece(std::array<std::string, 3>& parts, std::string piece) const {
-  if (piece.empty() || traits_.head_only || framing_ == Framing::none) return;
+Result<> Responder::Exchange::add_piece(std::array<std::string, 3>& parts, std::string piece) {
+  if (piece.empty() || traits_.head_only || framing_ == Framing::none) return {};
+  if (framing_ == Framing::length && piece.size() > remaining_) {
+    abort();
+    return fail(Kind::internal, "the answer is longer than its Content-Length");
+  }
+  if (framing_ == Framing::length) remaining_ -= piece.size();
   parts[1] = std::move(piece);
-  if (framing_ != Framing::chunked) return;
-  parts[0] += chunk_head(parts[1].size());
-  parts[2] = "\r\n";
+  if (framing_ == Framing::chunked) {
+    parts[0] += chunk_head(parts[1].size());
+    parts[2] = "\r\n";
+  }
+  return {};
 }
 
 io::Task<Result<>> Responder::Exchange::write(std::shared_ptr<Exchange> self, std::string piece) {
   if (self->connection_ == nullptr) co_return fail(Kind::cancelled, "the request is over");
   if (self->stage_ != Stage::streaming) co_return fail(Kind::internal, "no stream is open");
   Connection::Parts parts;
-  self->add_piece(parts, std::move(piece));
+  PRIMS_CO_RETURN_ON_ERROR(self->add_piece(parts, std::move(piece)));
   co_return co_await Connection::write(self->connection_->shared_from_this(), std::move(parts));
 }
 
 io::Task<Result<>> Responder::Exchange::finish(std::shared_ptr<Exchange> self) {
   if (self->connection_ == nullptr) co_return fail(Kind::cancelled, "the request is over");
   if (self->stage_ != Stage::streaming) co_return Result<>();
+  if (self->framing_ == Framing::length && self->remaining_ > 0 && !self->traits_.head_only) {
+    self->abort();
+    co_return fail(Kind::internal, "the answer is shorter than its Content-Length");
+  }
   self->stage_ = Stage::done;
   Connection::Parts parts;
   if (self->framing_ == Framing::chunked && !self->traits_.head_only) parts[0] = "0\r\n\r\n";

@@ -62,7 +62,7 @@ struct Request {
 
 struct Response {
   int status = 200;
-  Headers headers;  ///< Content-Length, Transfer-Encoding, Connection and Date are the server's business
+  Headers headers;  ///< framing, Connection and Date are the server's business
   std::string body;
 };
 

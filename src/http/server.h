@@ -31,7 +31,7 @@ class Responder {
   io::Task<Result<>> send(Response response);
 
   /// Sends the head of an answer whose body follows piece by piece (`head.body` is the first piece, may be
-  /// empty).
+  /// empty). With a Content-Length field the pieces must add up to it; without, the body is chunked.
   io::Task<Result<>> open(Response head);
   /// Returns when the kernel has taken the piece, so a slow reader slows the writer.
   io::Task<Result<>> write(std::string piece);

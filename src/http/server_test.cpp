@@ -421,6 +421,25 @@ TEST_F(ServerTest, MakesAnErrorOfAHandlerThatDoesNotAnswer) {
   EXPECT_THAT(exchange("GET /half HTTP/1.1\r\nHost: x\r\n\r\n"), testing::Not(HasSubstr("0\r\n\r\n")));
 }
 
+io::Task<> declare_length(Request request, Responder responder) {
+  Response head;
+  head.headers.add("Content-Length", "6");
+  head.body = "abc";
+  [[maybe_unused]] auto opened = co_await responder.open(std::move(head));
+  if (request.target == "/short") co_return;
+  [[maybe_unused]] auto written = co_await responder.write(request.target == "/long" ? "defg" : "def");
+}
+
+TEST_F(ServerTest, StreamsABodyOfDeclaredLength) {
+  start(declare_length);
+  EXPECT_THAT(exchange("GET /exact HTTP/1.1\r\nHost: x\r\n\r\n"),
+              testing::EndsWith("Content-Length: 6\r\n\r\nabcdef"));
+  EXPECT_THAT(exchange("HEAD /exact HTTP/1.1\r\nHost: x\r\n\r\n"),
+              testing::EndsWith("Content-Length: 6\r\n\r\n"));
+  EXPECT_THAT(exchange("GET /short HTTP/1.1\r\nHost: x\r\n\r\n"), testing::EndsWith("abc"));
+  EXPECT_THAT(exchange("GET /long HTTP/1.1\r\nHost: x\r\n\r\n"), testing::EndsWith("abc"));
+}
+
 io::Task<> drain_then_note(Server* server, Deadline deadline, std::promise<void>* drained) {
   co_await server->drain(deadline);
   drained->set_value();
