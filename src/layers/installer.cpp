@@ -142,13 +142,13 @@ Result<UniqueFd> Installer::use_cache() const {
   return fd;
 }
 
-void Installer::collect_cache(Bytes limit) const {
-  const auto cache = state_ / "uv-cache";
+void collect_cache(const fs::path& state, Bytes limit) {
+  const auto cache = state / "uv-cache";
   const auto size = sandbox::measure_tree(cache.string());
   if (!size || (size->bytes <= limit && !size->too_many)) return;
-  const UniqueFd fd(::open((state_ / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const UniqueFd fd(::open((state / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return;
-  auto grave = BuildDirectory::create(state_ / "builds");
+  auto grave = BuildDirectory::create(state / "builds");
   if (!grave) return;
   if (::rename(cache.c_str(), (grave->path() / "cache").c_str()) != 0) return;
   log::info("emptied uv's cache, which had {}", to_string(size->bytes));

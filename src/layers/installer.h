@@ -23,6 +23,9 @@ struct Locked {
   bool needs_build = false;  ///< some package has no wheel
 };
 
+/// Empties uv's shared cache when it has grown beyond `limit` and no process uses it. Blocks.
+void collect_cache(const std::filesystem::path& state, Bytes limit);
+
 class Installer {
  public:
   /// `state` holds uv-cache/ and builds/. The references must outlive this object.
@@ -41,9 +44,6 @@ class Installer {
   io::Task<Result<std::variant<Bytes, Diagnosis>>> install(const BuildDirectory& build, Locked locked,
                                                            std::vector<std::string> indexes,
                                                            Progress progress, Deadline deadline);
-
-  /// Empties uv's shared cache when it has grown beyond `limit` and no process uses it. Blocks.
-  void collect_cache(Bytes limit) const;
 
  private:
   enum class Build { never, when_needed };

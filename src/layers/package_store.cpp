@@ -48,13 +48,13 @@ std::vector<std::string> names(const RequirementSet& set) {
 /// Gives the place among the builders back.
 class Leaving {
  public:
-  explicit Leaving(io::Channel<int>& places) : places_(places) {}
+  explicit Leaving(std::shared_ptr<io::Channel<int>> places) : places_(std::move(places)) {}
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
-  ~Leaving() { std::ignore = places_.try_receive(); }
+  ~Leaving() { std::ignore = places_->try_receive(); }
 
  private:
-  io::Channel<int>& places_;
+  std::shared_ptr<io::Channel<int>> places_;  // shared with the store, which may go before a suspended Task
 };
 
 }  // namespace
@@ -92,7 +92,7 @@ PackageStore::PackageStore(StoreOptions options, IndexSettings indexes, sandbox:
       resolutions_(options_.state / "resolutions", options_.resolution_lifetime),
       workshop_(host, options_.interpreter),
       installer_(options_.state, options_.interpreter, workshop_, workers),
-      building_(kMostBuilds) {}
+      building_(std::make_shared<io::Channel<int>>(kMostBuilds)) {}
 
 PackageStore::Wish PackageStore::wish_for(RequirementSet set, bool with_base) const {
   Wish wish{.set = std::move(set), .with_base = with_base && !options_.base.empty(), .key = {}};
@@ -190,10 +190,10 @@ io::Task<Result<Outcome>> PackageStore::make(Wish wish, std::shared_ptr<Flight> 
   const auto deadline = Deadline::after(options_.install_timeout);
   if (!std::exchange(swept_, true)) {
     const auto builds = options_.state / "builds";
-    const auto* resolutions = &resolutions_;
+    const auto resolutions = options_.state / "resolutions";
     auto swept = co_await workers_.run([builds, resolutions] {
       sweep_builds(builds);
-      resolutions->sweep();
+      sweep_resolutions(resolutions);
     });
     PRIMS_CO_RETURN_ON_ERROR(std::move(swept));
   }
@@ -301,7 +301,7 @@ io::Task<Result<std::variant<Resolution, Diagnosis>>> PackageStore::resolve(Wish
 io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::vector<std::string> indexes,
                                                   std::shared_ptr<Flight> flight, Deadline deadline) {
   if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
-  auto admitted = co_await building_.send(0, deadline);
+  auto admitted = co_await building_->send(0, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(admitted));
   const Leaving leaving(building_);
   // Different requirements may come to the same lock.
@@ -331,22 +331,21 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
   auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<Bytes>(installed));
   PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
   const auto executor = co_await io::this_executor;
-  io::spawn(executor, keep_house(hash, std::move(directory)), "keeping the package store in order");
+  io::spawn(executor, keep_house(workers_, options_.state, hash, options_.size_limit, std::move(directory)),
+            "keeping the package store in order");
   co_return std::move(layer);
 }
 
-io::Task<> PackageStore::keep_house(std::string published, std::unique_ptr<BuildDirectory> leftovers) {
-  const auto* shelf = &shelf_;
-  const auto* installer = &installer_;
-  const auto limit = options_.size_limit;
-  auto done =
-      co_await workers_.run([shelf, installer, limit, published, remains = std::move(leftovers)]() mutable {
-        remains.reset();
-        const auto settled = shelf->settle(published);
-        if (!settled) log::warning("layer {}: {}", published, settled.error().message);
-        shelf->collect(limit);
-        installer->collect_cache(limit);
-      });
+io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path state, std::string published,
+                                    Bytes limit, std::unique_ptr<BuildDirectory> leftovers) {
+  auto done = co_await workers.run([state, published, limit, remains = std::move(leftovers)]() mutable {
+    remains.reset();
+    const Shelf shelf(state / "layers", state / "builds");
+    const auto settled = shelf.settle(published);
+    if (!settled) log::warning("layer {}: {}", published, settled.error().message);
+    shelf.collect(limit);
+    collect_cache(state, limit);
+  });
   if (!done) log::warning("the package store is not kept in order: {}", done.error().message);
 }
 

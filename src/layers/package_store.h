@@ -67,7 +67,9 @@ class PackageStore final : public Store {
                                   std::shared_ptr<Flight> flight, Deadline deadline);
   io::Task<Result<std::vector<std::string>>> ready_indexes(Deadline deadline);
   io::Task<Result<>> ready_uv(Deadline deadline);
-  io::Task<> keep_house(std::string published, std::unique_ptr<BuildDirectory> leftovers);
+  /// Uses nothing of the store, which it may outlive.
+  static io::Task<> keep_house(io::Workers& workers, std::filesystem::path state, std::string published,
+                               Bytes limit, std::unique_ptr<BuildDirectory> leftovers);
   std::filesystem::path lock_file() const { return options_.state / "locks/packages"; }
 
   StoreOptions options_;
@@ -79,7 +81,8 @@ class PackageStore final : public Store {
   Installer installer_;
   std::optional<std::vector<std::string>> indexes_;  // what is really asked, once known
   std::map<std::string, std::shared_ptr<Flight>> flights_;
-  io::Channel<int> building_;  // one item for each layer that is being made: a bound on how many
+  std::shared_ptr<io::Channel<int>>
+      building_;  // one item for each layer that is being made: a bound on how many
   bool swept_ = false;
 };
 

@@ -91,10 +91,10 @@ Result<> Resolutions::remember(const std::string& key, Resolution resolution) {
   return {};
 }
 
-void Resolutions::sweep() const {
+void sweep_resolutions(const fs::path& directory) {
   std::error_code failed;
   const auto now = fs::file_time_type::clock::now();
-  for (const auto& entry : fs::directory_iterator(directory_, failed)) {
+  for (const auto& entry : fs::directory_iterator(directory, failed)) {
     const auto written = entry.last_write_time(failed);
     if (!failed && now - written > kForgottenAfter) fs::remove(entry.path(), failed);
   }

@@ -33,9 +33,6 @@ class Resolutions {
   /// Keeps it, replacing an older one.
   Result<> remember(const std::string& key, Resolution resolution);
 
-  /// Removes what was made a long time ago. Blocks.
-  void sweep() const;
-
  private:
   std::filesystem::path file_of(const std::string& key) const;
 
@@ -43,5 +40,8 @@ class Resolutions {
   std::chrono::hours lifetime_;
   std::map<std::string, Resolution> known_;  // bounded: emptied when full, the directory has everything
 };
+
+/// Removes what was made a long time ago. Blocks.
+void sweep_resolutions(const std::filesystem::path& directory);
 
 }  // namespace prims::layers

@@ -31,7 +31,8 @@ sandbox::Limits job_limits() {
                          .workspace = gib(32)};
 }
 
-/// The standard root with the environment among the writable things below /mnt: Landlock grants writing by parents.
+/// The standard root with the environment among the writable things below /mnt: Landlock grants writing by
+/// parents.
 sandbox::Root job_root() {
   auto root = sandbox::minimal_root(
       "build", {.tmp = gib(2), .shared_memory = mib(256), .home = mib(256), .run = mib(64)});

@@ -1,0 +1,354 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "io/loop.h"
+#include "io/scope.h"
+#include "io/wait.h"
+#include "io/workers.h"
+#include "layers/store.h"
+#include "layers/uv_tool.h"
+
+namespace prims::layers {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kBadNetwork =
+    "error: Failed to fetch: http://127.0.0.1:1/index/0/a/\n  cause: error sending request for url "
+    "(http://127.0.0.1:1/)\n";
+
+/// What a fake uv was started with, and what it may write to.
+struct Call {
+  std::vector<std::string> argv;
+  std::vector<sandbox::FileEntry> files;
+  std::vector<sandbox::Attachment> attachments;
+
+  bool is(std::string_view word) const { return std::ranges::find(argv, word) != argv.end(); }
+  std::string file() const { return files.empty() ? "" : files.front().content; }
+  fs::path attached(std::string_view target) const {
+    for (const auto& attachment : attachments) {
+      if (attachment.target == target) return attachment.source;
+    }
+    return {};
+  }
+};
+
+struct Answer {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+using Script = std::function<Answer(const Call&)>;
+
+/// Answers in place of the program that would run in it.
+class FakeSandbox final : public sandbox::Sandbox {
+ public:
+  FakeSandbox(sandbox::PrepareSpec spec, const Script& script, std::vector<Call>& calls)
+      : spec_(std::move(spec)), script_(script), calls_(calls) {}
+
+  io::Task<Result<>> attach(std::vector<sandbox::Attachment> attachments) override {
+    attachments_ = std::move(attachments);
+    co_return Result<>();
+  }
+  io::Task<Result<>> start(sandbox::StartSpec start) override {
+    std::vector<sandbox::FileEntry> files;
+    for (const auto& file : spec_.root.files) {
+      if (file.path.starts_with("/opt/job/")) files.push_back(file);
+    }
+    calls_.push_back({start.argv, std::move(files), attachments_});
+    const auto answer = script_(calls_.back());
+    code_ = answer.code;
+    EXPECT_GE(::write(start.standard_output.get(), answer.out.data(), answer.out.size()), 0);
+    EXPECT_GE(::write(start.standard_error.get(), answer.err.data(), answer.err.size()), 0);
+    co_return Result<>();
+  }
+  io::Task<bool> ended_by(Deadline) override {
+    // Long enough for others to join.
+    std::ignore = co_await io::sleep_until(Deadline::after(Milliseconds(5)));
+    co_return true;
+  }
+  void signal(int) override {}
+  void kill(sandbox::Outcome) override {}
+  io::Task<sandbox::Outcome> finish() override { co_return sandbox::Exited{code_}; }
+  sandbox::Usage usage() const override { return {}; }
+  UniqueFd take_broker_socket() override { return UniqueFd(); }
+
+ private:
+  sandbox::PrepareSpec spec_;
+  const Script& script_;
+  std::vector<Call>& calls_;
+  std::vector<sandbox::Attachment> attachments_;
+  int code_ = 0;
+};
+
+class FakeHost final : public sandbox::Host {
+ public:
+  io::Task<Result<std::unique_ptr<sandbox::Sandbox>>> prepare(sandbox::PrepareSpec spec) override {
+    auto sandbox = std::make_unique<FakeSandbox>(std::move(spec), script, calls);
+    co_return std::move(sandbox);
+  }
+  uid_t workspace_owner() const override { return ::geteuid(); }
+  sandbox::Tier tier() const override { return sandbox::Tier::full; }
+  sandbox::Enforcement enforcement() const override { return {}; }
+
+  Script script;
+  std::vector<Call> calls;
+};
+
+class PackageStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/prims-store-XXXXXX";
+    state_ = ::mkdtemp(pattern.data());
+    const auto tool = state_ / "tools" / fmt::format("uv-{}", uv_version());
+    fs::create_directories(tool);
+    std::ofstream(tool / "uv") << "never run";
+    fs::permissions(tool / "uv", fs::perms(0755));
+    host_.script = [this](const Call& call) { return index(call); };
+    open();
+  }
+  void TearDown() override {
+    workers_.reset();  // waits for housekeeping
+    fs::remove_all(state_);
+  }
+
+  void open() {
+    StoreOptions options{.state = state_,
+                         .interpreter = {.executable = "/usr/bin/python3.11",
+                                         .version = "3.11.2",
+                                         .key = "cpython-3.11.2-test",
+                                         .directories = {},
+                                         .standard_library = {"json", "os"}},
+                         .index_url = "http://127.0.0.1:1/simple/",
+                         .extra_index_urls = {},
+                         .base = {"numpy", "pandas"},
+                         .size_limit = gib(1),
+                         .install_timeout = Milliseconds(20'000),
+                         .resolution_lifetime = lifetime_,
+                         .program_directory = {}};
+    auto made = Store::create(std::move(options), host_, *workers_);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    store_ = *std::move(made);
+  }
+
+  /// An index in which every package exists in version 1, has no dependencies, and never fails.
+  Answer index(const Call& call) {
+    if (unreachable_) return {2, "", kBadNetwork};
+    if (call.is("compile")) {
+      std::string lock;
+      std::istringstream lines(call.file());
+      for (std::string name; std::getline(lines, name);) lock += name + "==1 \\\n    --hash=sha256:00\n";
+      return {0, lock, ""};
+    }
+    if (call.is("install")) std::ofstream(call.attached("/mnt/env") / "installed") << "yes";
+    return {};
+  }
+
+  Result<Outcome> get(std::vector<std::string> requirements, bool with_base = false) {
+    Request request{.requirements = std::move(requirements), .with_base = with_base};
+    return loop_.run_until_done(
+        store_->get(std::move(request), [this](const std::string& text) { said_.push_back(text); }));
+  }
+
+  Layer layer(std::vector<std::string> requirements, bool with_base = false) {
+    auto outcome = get(std::move(requirements), with_base);
+    EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
+    if (!outcome || !std::holds_alternative<Layer>(*outcome)) {
+      ADD_FAILURE() << (outcome ? std::get<DependencyError>(*outcome).message : "");
+      return {};
+    }
+    return std::get<Layer>(*std::move(outcome));
+  }
+
+  DependencyError refusal(std::vector<std::string> requirements, bool with_base = false) {
+    auto outcome = get(std::move(requirements), with_base);
+    EXPECT_TRUE(outcome.has_value() && std::holds_alternative<DependencyError>(*outcome));
+    return outcome ? std::get<DependencyError>(*std::move(outcome)) : DependencyError{};
+  }
+
+  std::ptrdiff_t count(std::string_view word) const {
+    return std::ranges::count_if(host_.calls, [&](const Call& call) { return call.is(word); });
+  }
+
+  fs::path state_;
+  io::Loop loop_;
+  std::unique_ptr<io::Workers> workers_ = std::make_unique<io::Workers>();
+  FakeHost host_;
+  std::chrono::hours lifetime_{24};
+  bool unreachable_ = false;
+  std::vector<std::string> said_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(PackageStoreTest, LayerIsBuiltOnceAndFoundFromThenOn) {
+  EXPECT_FALSE(store_->find({.requirements = {"Alpha"}, .with_base = false}).has_value());
+  const auto first = layer({"alpha"});
+  EXPECT_THAT(first.packages, ElementsAre("alpha==1"));
+  EXPECT_TRUE(fs::exists(first.directory / "installed"));
+  EXPECT_TRUE(fs::is_symlink(first.directory / "bin/python"));
+  const auto calls = host_.calls.size();
+  EXPECT_EQ(layer({"ALPHA"}).directory, first.directory);
+  const auto found = store_->find({.requirements = {"Alpha"}, .with_base = false});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->lock, first.lock);
+  open();
+  EXPECT_TRUE(store_->find({.requirements = {"alpha"}, .with_base = false}).has_value()) << "another process";
+  EXPECT_EQ(host_.calls.size(), calls) << "nothing was run again";
+}
+
+TEST_F(PackageStoreTest, ProgressIsReported) {
+  layer({"alpha"});
+  EXPECT_THAT(said_, testing::Contains("resolving alpha"));
+  EXPECT_THAT(said_, testing::Contains("installing 1 packages"));
+}
+
+io::Task<> get_into(Store& store, Request request, std::vector<std::string>& names) {
+  auto outcome = co_await store.get(std::move(request), {});
+  if (outcome && std::holds_alternative<Layer>(*outcome)) names.push_back(std::get<Layer>(*outcome).lock);
+}
+
+io::Task<> get_all(Store& store, std::vector<Request> requests, std::vector<std::string>& names) {
+  io::TaskScope scope(co_await io::this_executor);
+  for (auto& request : requests) scope.spawn(get_into(store, std::move(request), names), "test");
+  std::ignore = co_await scope.join();
+}
+
+TEST_F(PackageStoreTest, ConcurrentWishesForTheSameAreBuiltOnce) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 20; ++i)
+    requests.push_back({.requirements = {"p" + std::to_string(i % 5)}, .with_base = false});
+  std::vector<std::string> names;
+  loop_.run_until_done(get_all(*store_, std::move(requests), names));
+  EXPECT_EQ(names.size(), 20U);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  EXPECT_EQ(names.size(), 5U);
+  EXPECT_EQ(count("install"), 5);
+}
+
+TEST_F(PackageStoreTest, DifferentWishesWithOneLockShareALayer) {
+  host_.script = [](const Call& call) {
+    return Answer{0, call.is("compile") ? "alpha==1 \\\n    --hash=sha256:00\n" : "", ""};
+  };
+  EXPECT_EQ(layer({"alpha"}).lock, layer({"alpha>=1"}).lock);
+  EXPECT_EQ(count("install"), 1);
+}
+
+TEST_F(PackageStoreTest, BasePackagesComeAlongUnlessNamed) {
+  EXPECT_THAT(layer({}, true).packages, ElementsAre("numpy==1", "pandas==1"));
+  EXPECT_THAT(layer({"alpha", "pandas"}, true).packages, ElementsAre("alpha==1", "numpy==1", "pandas==1"));
+}
+
+TEST_F(PackageStoreTest, WishWinsOverTheBase) {
+  host_.script = [this](const Call& call) {
+    if (call.is("compile") && call.file().find("numpy") != std::string::npos) {
+      return Answer{
+          1, "",
+          "error: No solution found when resolving dependencies\n  cause: Because alpha and numpy disagree"};
+    }
+    return index(call);
+  };
+  const auto made = layer({"alpha"}, true);
+  EXPECT_THAT(made.packages, ElementsAre("alpha==1"));
+  EXPECT_THAT(made.notes, ElementsAre(HasSubstr("base packages (numpy, pandas) are left out")));
+  const auto found = store_->find({.requirements = {"alpha"}, .with_base = true});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->notes, made.notes);
+}
+
+TEST_F(PackageStoreTest, StandardLibraryNamesGiveANote) {
+  const auto made = layer({"json", "alpha"});
+  EXPECT_THAT(made.packages, ElementsAre("alpha==1"));
+  EXPECT_THAT(made.notes, ElementsAre(HasSubstr("standard library")));
+  const auto bare = layer({"os"});
+  EXPECT_THAT(bare.packages, IsEmpty());
+  EXPECT_THAT(bare.notes, ElementsAre(HasSubstr("standard library")));
+  EXPECT_EQ(bare.lock, loop_.run_until_done(store_->plain())->lock);
+}
+
+TEST_F(PackageStoreTest, KnownSetNeedsNoIndex) {
+  const auto made = layer({"alpha"});
+  unreachable_ = true;
+  EXPECT_EQ(layer({"alpha"}).lock, made.lock);
+  lifetime_ = std::chrono::hours(0);
+  open();
+  EXPECT_FALSE(store_->find({.requirements = {"alpha"}, .with_base = false}).has_value())
+      << "too old to be sure";
+  EXPECT_EQ(layer({"alpha"}).lock, made.lock) << "old, but the index does not answer";
+  EXPECT_THAT(refusal({"beta"}).message, HasSubstr("cannot be reached"));
+}
+
+TEST_F(PackageStoreTest, WithoutIndexThePlainInterpreterRemains) {
+  unreachable_ = true;
+  const auto refused = refusal({}, true);
+  EXPECT_THAT(refused.message, HasSubstr("cannot be reached"));
+  EXPECT_FALSE(refused.log.empty());
+  const auto bare = loop_.run_until_done(store_->plain());
+  ASSERT_TRUE(bare.has_value());
+  EXPECT_TRUE(fs::is_symlink(bare->directory / "bin/python3"));
+  EXPECT_EQ(loop_.run_until_done(store_->plain())->directory, bare->directory);
+}
+
+TEST_F(PackageStoreTest, BuildingFromSourceNeverTouchesTheSharedCache) {
+  host_.script = [this](const Call& call) {
+    if (call.is("compile") && call.is("--no-build")) {
+      return Answer{
+          1, "",
+          "error: No solution found\n  cause: Because alpha==1 has no usable wheels and you require alpha\n"};
+    }
+    return index(call);
+  };
+  layer({"alpha"});
+  const auto shared = state_ / "uv-cache";
+  int builds = 0;
+  for (const auto& call : host_.calls) {
+    if (!call.is("compile") && !call.is("install")) continue;
+    const bool may_build = !call.is("--no-build");
+    builds += may_build ? 1 : 0;
+    EXPECT_EQ(call.attached("/mnt/cache") != shared, may_build);
+  }
+  EXPECT_EQ(builds, 2);
+}
+
+TEST_F(PackageStoreTest, CodeOfALayerNeverRunsWhileItCanBeChanged) {
+  layer({"matplotlib"});
+  bool fonts = false;
+  for (const auto& call : host_.calls) {
+    for (const auto& attachment : call.attachments) {
+      // The layers themselves are never there.
+      EXPECT_THAT(attachment.source, testing::Not(HasSubstr("/layers")));
+      if (call.argv.front() == "/env/bin/python") {
+        fonts = true;
+        const bool is_environment = attachment.target == "/mnt/env";
+        EXPECT_EQ(attachment.access == sandbox::Access::read_only, is_environment);
+      }
+    }
+  }
+  EXPECT_TRUE(fonts);
+}
+
+TEST_F(PackageStoreTest, FailedInstallLeavesNothing) {
+  host_.script = [this](const Call& call) {
+    return call.is("install") ? Answer{1, "", "error: Failed to build `alpha==1`\n  cause: boom\n"}
+                              : index(call);
+  };
+  EXPECT_THAT(refusal({"alpha"}).message, HasSubstr("Building alpha==1 from source failed"));
+  EXPECT_TRUE(fs::is_empty(state_ / "layers"));
+  EXPECT_TRUE(fs::is_empty(state_ / "builds"));
+}
+
+TEST_F(PackageStoreTest, RefusedRequirementsReachNoTool) {
+  EXPECT_THAT(refusal({"git+https://example.org/x.git"}).message, HasSubstr("git+https"));
+  EXPECT_THAT(host_.calls, IsEmpty());
+}
+
+}  // namespace
+}  // namespace prims::layers
