@@ -1,7 +1,7 @@
 // Runs one Python program in one sandbox and says what happened.
 //
-// The guest side is src/guest/driver.py; both speak docs/guest-protocol.md over a private descriptor. Everything that comes
-// from the guest is untrusted data. Nothing here knows MCP.
+// The guest side is src/guest/driver.py; both speak docs/guest-protocol.md over a private descriptor.
+// Everything that comes from the guest is untrusted data. Nothing here knows MCP.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,14 @@ struct RunLimits {
 };
 
 struct RunSpec {
-  std::string code;                      ///< the exact bytes for the compiler
-  std::optional<std::string> input;      ///< standard input; none: end of file at once
-  std::vector<std::string> arguments;    ///< sys.argv[1:]
-  std::string workspace;                 ///< host directory, becomes kWorkspacePath; files in it belong to Host::workspace_owner()
+  std::string code;                    ///< the exact bytes for the compiler
+  std::optional<std::string> input;    ///< standard input; none: end of file at once
+  std::vector<std::string> arguments;  ///< sys.argv[1:]
+  std::string
+      workspace;  ///< host directory, becomes kWorkspacePath; files in it belong to Host::workspace_owner()
   layers::Layer layer;
   RunLimits limits;
-  OutputSink on_output;                  ///< may be empty
+  OutputSink on_output;  ///< may be empty
 };
 
 struct Frame {
@@ -64,8 +65,8 @@ struct PythonValue {
 
 /// Kept part of one stream.
 struct Captured {
-  std::string head;             ///< raw bytes from the start
-  std::string tail;             ///< raw bytes from the end; empty when everything fits in head
+  std::string head;  ///< raw bytes from the start
+  std::string tail;  ///< raw bytes from the end; empty when everything fits in head
   std::uint64_t total_bytes = 0;
 };
 
@@ -81,6 +82,7 @@ struct RunResult {
   Captured out;
   Captured err;
   std::optional<int> last_line;  ///< the line of the code that was running when a limit ended it
+  std::string note;              ///< what was wrong with the guest's frames; empty when nothing was
   sandbox::Usage usage;
   RunTimings timings;
 };

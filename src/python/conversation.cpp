@@ -1,0 +1,159 @@
+#include "python/conversation.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "python/environment.h"
+#include "python/running_line.h"
+
+namespace prims::python {
+namespace {
+
+constexpr std::uint64_t kRunId = 1;
+constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr std::size_t kMaxDump = std::size_t{64} << 10;
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+int line_signal() {
+  return SIGRTMAX - 2;
+}
+
+}  // namespace
+
+Conversation::Conversation(io::Executor executor, Options options)
+    : options_(std::move(options)), tasks_(std::move(executor)), out_(options_.shown), err_(options_.shown) {}
+
+Result<> Conversation::connect(sandbox::StartSpec& spec) {
+  PRIMS_ASSIGN_OR_RETURN(Pipe input, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(Pipe output, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(Pipe errors, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(Pipe lines, make_pipe());
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
+  UniqueFd channel(ends[0]);
+  spec.standard_input = std::move(input.read);
+  spec.standard_output = std::move(output.write);
+  spec.standard_error = std::move(errors.write);
+  spec.extra.emplace_back(ends[1]);
+  spec.extra.push_back(std::move(lines.write));
+  input_ = io::Stream(std::move(input.write));
+  output_ = io::Stream(std::move(output.read));
+  errors_ = io::Stream(std::move(errors.read));
+  lines_ = io::Stream(std::move(lines.read));
+  channel_ = io::Stream(std::move(channel));
+  return {};
+}
+
+void Conversation::listen() {
+  tasks_.spawn(pump(shared_from_this(), Stream::out), "standard output of a run");
+  tasks_.spawn(pump(shared_from_this(), Stream::err), "standard error of a run");
+  tasks_.spawn(read_channel(shared_from_this()), "private descriptor of a run");
+}
+
+io::Task<> Conversation::pump(std::shared_ptr<Conversation> self, Stream which) {
+  io::Stream& stream = which == Stream::out ? self->output_ : self->errors_;
+  Capture& capture = which == Stream::out ? self->out_ : self->err_;
+  std::vector<char> buffer(kChunk);
+  for (;;) {
+    auto size = co_await stream.read_some(buffer, Deadline::never());
+    if (!size || *size == 0) co_return;
+    const std::string_view bytes(buffer.data(), *size);
+    capture.add(bytes);
+    if (self->options_.on_output) self->options_.on_output(which, bytes);
+    if (capture.total() <= self->options_.kept.count) continue;
+    if (!std::exchange(self->overflowed_, true)) self->options_.on_overflow();
+    co_return;
+  }
+}
+
+io::Task<> Conversation::feed(std::shared_ptr<Conversation> self, std::string input) {
+  // A program that reads no input, or not all of it, is no failure.
+  [[maybe_unused]] auto written = co_await self->input_.write_all(input, Deadline::never());
+  self->input_.close();
+}
+
+io::Task<> Conversation::read_channel(std::shared_ptr<Conversation> self) {
+  std::vector<char> buffer(kChunk);
+  for (;;) {
+    auto size = co_await self->channel_.read_some(buffer, Deadline::never());
+    if (!size || *size == 0) break;
+    self->reader_.feed(std::string_view(buffer.data(), *size));
+    auto message = self->reader_.next();
+    for (; message && *message; message = self->reader_.next()) self->on_message(**message);
+    if (message) continue;
+    if (self->note_.empty()) self->note_ = message.error().message;
+    break;
+  }
+  self->greeted_.set();
+}
+
+void Conversation::on_message(const Message& message) {
+  switch (message.type) {
+    case FrameType::hello:
+      hello_ = true;
+      return greeted_.set();
+    case FrameType::refused:
+      note_ = json::string_field(message.fields, "reason").value_or("refused without a reason");
+      return;
+    case FrameType::result:
+      if (message.id == kRunId && !result_) result_ = read_result(message.fields);
+      return;
+    default:
+      return;
+  }
+}
+
+io::Task<bool> Conversation::greeted(std::shared_ptr<Conversation> self, Deadline deadline) {
+  [[maybe_unused]] auto woken = co_await self->greeted_.wait(deadline);
+  co_return self->hello_;
+}
+
+io::Task<Result<>> Conversation::hand_over(std::shared_ptr<Conversation> self, Call call, std::string input,
+                                           Deadline deadline) {
+  const std::string frame = encode(run_message(kRunId, std::move(call)));
+  auto written = co_await self->channel_.write_all(frame, deadline);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(written));
+  self->tasks_.spawn(feed(self, std::move(input)), "standard input of a run");
+  co_return Result<>();
+}
+
+io::Task<std::optional<int>> Conversation::ask_line(std::shared_ptr<Conversation> self,
+                                                    sandbox::Sandbox* sandbox, Deadline deadline) {
+  sandbox->signal(line_signal());
+  std::string dump;
+  std::vector<char> buffer(kChunk);
+  while (dump.size() < kMaxDump) {
+    auto size = co_await self->lines_.read_some(buffer, deadline);
+    if (!size || *size == 0) break;
+    dump.append(buffer.data(), *size);
+    if (const auto line = running_line(dump, kProgramFile)) co_return line;
+  }
+  co_return std::nullopt;
+}
+
+io::Task<> Conversation::finish(std::shared_ptr<Conversation> self, Deadline deadline) {
+  self->input_.close();
+  auto joined = co_await self->tasks_.join(deadline);
+  if (joined) co_return;
+  self->output_.close();
+  self->errors_.close();
+  self->channel_.close();
+  joined = co_await self->tasks_.join();
+}
+
+}  // namespace prims::python
