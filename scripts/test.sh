@@ -24,7 +24,7 @@ suites=(
   "unit       120  unit tests"
   "sandbox    120  sandbox tests, as root"
   "sandbox-user 120  sandbox tests, as an ordinary user"
-  "quickstart 120  scripts/quickstart.sh --check"
+  "quickstart 120  scripts/quickstart.sh --check, and what the release build is"
   "e2e        420  the real program, as root"
   "e2e-user   240  the real program, as an ordinary user"
   "clients    240  official MCP clients"
@@ -85,7 +85,7 @@ suite_build() {
 suite_lint() { LINT_BUDGET=$((full ? 3600 : 420)) tools/lint.sh; }
 suite_unit() { tests/run_unit.py build/dev --label unit; }
 suite_sandbox() { tests/run_unit.py build/dev --label sandbox --jobs 1; }
-suite_quickstart() { scripts/quickstart.sh --check; }
+suite_quickstart() { scripts/quickstart.sh --check && tests/release.sh; }
 
 make_user() {
   id "$test_user" >/dev/null 2>&1 || useradd --create-home --shell /usr/sbin/nologin "$test_user"
