@@ -19,7 +19,9 @@ constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV;
 constexpr const char* kStaging = "/proc";
 
 /// Paths of the Spec are absolute; while building they are relative to the working directory, the new root.
-const char* relative(std::string_view path) { return path.data() + 1; }
+const char* relative(std::string_view path) {
+  return path.data() + 1;
+}
 
 Failure make_file(const wire::Step& step) {
   const int file = open(relative(step.path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, step.mode);
@@ -62,12 +64,14 @@ Failure perform(const wire::Step& step, const Trees& trees) {
 Failure mask_proc(const wire::Spec& spec) {
   constexpr unsigned long kReadOnly = kPlain | MS_NOEXEC | MS_RDONLY;
   LAUNCHER_TRY(check("mkdir mask", mkdir(".mask", 0700)));
-  LAUNCHER_TRY(check("mount mask", mount("tmpfs", ".mask", "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0700")));
+  LAUNCHER_TRY(
+      check("mount mask", mount("tmpfs", ".mask", "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0700")));
   const int file = open(".mask/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
   LAUNCHER_TRY(check("create mask", file));
   close(file);
   LAUNCHER_TRY(check("mkdir mask", mkdir(".mask/directory", 0555)));
-  LAUNCHER_TRY(check("remount mask", mount(nullptr, ".mask", nullptr, MS_REMOUNT | MS_BIND | kReadOnly, nullptr)));
+  LAUNCHER_TRY(
+      check("remount mask", mount(nullptr, ".mask", nullptr, MS_REMOUNT | MS_BIND | kReadOnly, nullptr)));
   LAUNCHER_TRY(spec.masks.each([](const wire::Mask& mask) {
     const char* cover = mask.directory != 0 ? ".mask/directory" : ".mask/file";
     const Failure failure = check("mask proc", mount(cover, relative(mask.path), nullptr, MS_BIND, nullptr));
@@ -90,7 +94,8 @@ Failure mount_terminals() {
   return check("mount devpts", mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, kOptions));
 }
 
-/// man 2 pivot_root, "pivot_root(".", ".")": the old root ends up on top of the new one and is detached from there.
+/// man 2 pivot_root, "pivot_root(".", ".")": the old root ends up on top of the new one and is detached from
+/// there.
 Failure enter_root() {
   LAUNCHER_TRY(check("pivot_root", kernel::pivot_root(".", ".")));
   LAUNCHER_TRY(check("detach old root", umount2(".", MNT_DETACH)));

@@ -1,5 +1,6 @@
-// The launcher and init with sanitizers, outside their seccomp filter: the same sources as the product's launcher, driven
-// over their sockets through one whole life of a sandbox. This test program is its own launcher and its own init.
+// The launcher and init with sanitizers, outside their seccomp filter: the same sources as the product's
+// launcher, driven over their sockets through one whole life of a sandbox. This test program is its own
+// launcher and its own init.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -49,7 +50,8 @@ std::string steps_of_root() {
   const auto bind = [&writer](const char* path, std::uint32_t tree) {
     writer.value(wire::Operation::bind).text(path).value(tree);
   };
-  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/mnt", "/mnt/data", "/tmp", "/gone"}) directory(path);
+  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/mnt", "/mnt/data", "/tmp", "/gone"})
+    directory(path);
   for (const char* path : {"/bin", "/lib", "/lib64"}) link(path, (std::string("usr") + path).c_str());
   file("/dev/null", "");
   file("/greeting", "hello\n");
@@ -178,7 +180,10 @@ TEST_F(Harness, LivesOneWholeLife) {
   std::ofstream(workspace + "/given") << "given";
   wire::Writer start;
   start.value(wire::Request{wire::RequestKind::start}).value(wire::StartHeader{7, 3, 1}).text("/mnt/data");
-  start.text("/bin/sh").text("-c").text("grep -q given given && echo x > /tmp/y && exit 42").text("PATH=/usr/bin");
+  start.text("/bin/sh")
+      .text("-c")
+      .text("grep -q given given && echo x > /tmp/y && exit 42")
+      .text("PATH=/usr/bin");
   send(init_, start.take());
   Received exited;
   ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::exited, &exited));
@@ -247,10 +252,13 @@ TEST(Wire, NeverMapsToHostRoot) {
 }  // namespace prims::launcher
 
 /// Init cannot be traced, which is how leaks are looked for; nothing in it is ever freed either.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+extern "C" const char* __asan_default_options() {
+  return "detect_leaks=0";
+}
 
 int main(int argc, char** argv) {
-  if (argc == 1 && std::strcmp(argv[0], prims::launcher::wire::kInitName) == 0) return prims::launcher::run_init();
+  if (argc == 1 && std::strcmp(argv[0], prims::launcher::wire::kInitName) == 0)
+    return prims::launcher::run_init();
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,6 +1,7 @@
 #include "launcher/image.h"
 
-// PRIMS_LAUNCHER_FILE is the path of the linked launcher. The file ends up byte for byte in the read-only data of prims.
+// PRIMS_LAUNCHER_FILE is the path of the linked launcher. The file ends up byte for byte in the read-only
+// data of prims.
 __asm__(
     ".section .rodata.prims_launcher, \"a\", @progbits\n"
     ".balign 16\n"
@@ -17,6 +18,8 @@ extern "C" {
 
 namespace prims::launcher {
 
-std::span<const unsigned char> image() { return {prims_launcher_begin, prims_launcher_end}; }
+std::span<const unsigned char> image() {
+  return {prims_launcher_begin, prims_launcher_end};
+}
 
 }  // namespace prims::launcher

@@ -24,7 +24,8 @@ struct Init {
   char buffer[wire::kMaxMessage] = {};
 };
 
-/// Nobody may look into this process or outlive its launcher, and its standard descriptors are the sandbox's own.
+/// Nobody may look into this process or outlive its launcher, and its standard descriptors are the sandbox's
+/// own.
 Failure harden() {
   LAUNCHER_TRY(check("not dumpable", prctl(PR_SET_DUMPABLE, 0)));
   LAUNCHER_TRY(check("name", prctl(PR_SET_NAME, "init")));

@@ -35,7 +35,8 @@ struct [[gnu::packed]] PathBeneath {
 inline constexpr std::uint32_t kRulesetVersion = 1;
 inline constexpr int kRulePathBeneath = 1;
 
-inline int landlock_create_ruleset(const RulesetAttributes* attributes, std::size_t size, std::uint32_t flags) {
+inline int landlock_create_ruleset(const RulesetAttributes* attributes, std::size_t size,
+                                   std::uint32_t flags) {
   return static_cast<int>(syscall(SYS_landlock_create_ruleset, attributes, size, flags));
 }
 inline int landlock_add_rule(int ruleset, const PathBeneath& rule) {
@@ -64,7 +65,9 @@ inline int close_range(unsigned first, unsigned last, int flags) {
 inline constexpr int kCloseRangeCloexec = 4;
 
 // The headers of glibc 2.36 declare these without extern "C".
-inline int pidfd_open(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+inline int pidfd_open(pid_t pid) {
+  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+}
 inline int pidfd_send_signal(int pidfd, int number) {
   return static_cast<int>(syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0));
 }
@@ -73,8 +76,10 @@ inline int pivot_root(const char* new_root, const char* put_old) {
   return static_cast<int>(syscall(SYS_pivot_root, new_root, put_old));
 }
 
-/// After vfork() parent and child share memory, which the compiler does not know: what the child writes behind `object` is
-/// written before this, and read again after it.
-inline void shared_with_vfork(void* object) { __asm__ volatile("" : : "r"(object) : "memory"); }
+/// After vfork() parent and child share memory, which the compiler does not know: what the child writes
+/// behind `object` is written before this, and read again after it.
+inline void shared_with_vfork(void* object) {
+  __asm__ volatile("" : : "r"(object) : "memory");
+}
 
 }  // namespace prims::launcher::kernel

@@ -100,7 +100,8 @@ Failure restrict_files(const wire::Spec& spec) {
   const int ruleset = kernel::landlock_create_ruleset(&attributes, size, 0);
   LAUNCHER_TRY(check("landlock ruleset", ruleset));
   const std::uint64_t known = attributes.handled_fs;
-  LAUNCHER_TRY(spec.rules.each([ruleset, known](const wire::Rule& rule) { return add_rule(ruleset, rule, known); }));
+  LAUNCHER_TRY(
+      spec.rules.each([ruleset, known](const wire::Rule& rule) { return add_rule(ruleset, rule, known); }));
   const Failure failure = check("landlock", kernel::landlock_restrict_self(ruleset));
   close(ruleset);
   return failure;

@@ -9,8 +9,8 @@ namespace prims::launcher {
 /// Resource limits, no capabilities in any set, none to be gained by exec, a umask as scripts expect it.
 Failure drop_privileges(const wire::Spec& spec);
 
-/// Landlock by the best ABI of this kernel, with its scopes. Rules name directories as they are mounted now; what is
-/// mounted later below one of them falls under its rule.
+/// Landlock by the best ABI of this kernel, with its scopes. Rules name directories as they are mounted now;
+/// what is mounted later below one of them falls under its rule.
 Failure restrict_files(const wire::Spec& spec);
 
 /// The last step: the seccomp filter of the Spec.

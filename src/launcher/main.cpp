@@ -1,5 +1,5 @@
-// One program, two roles. The server executes it as the launcher; the first process of each sandbox executes it again, as
-// init.
+// One program, two roles. The server executes it as the launcher; the first process of each sandbox executes
+// it again, as init.
 #include <cstring>
 
 #include "launcher/init.h"

@@ -8,8 +8,8 @@
 
 namespace prims::launcher {
 
-/// As an ordinary user: a user namespace in which we are still ourselves but hold capabilities, and a copy of the mounts,
-/// so that host directories can be taken from there and moved into the sandbox later.
+/// As an ordinary user: a user namespace in which we are still ourselves but hold capabilities, and a copy of
+/// the mounts, so that host directories can be taken from there and moved into the sandbox later.
 Failure enter_outer_namespace();
 
 /// One id in a user namespace and what it is in the namespace above.
@@ -21,8 +21,9 @@ struct Ids {
 /// Maps one uid and one gid in the user namespace of `pid`, and forbids setgroups there.
 Failure write_id_maps(pid_t pid, Ids uid, Ids gid);
 
-/// A user namespace for id-mapped mounts: files of the owner appear as files of the sandbox's user. It was made by a process
-/// that has been killed and is to be reaped, which takes the kernel a millisecond that nobody should wait for.
+/// A user namespace for id-mapped mounts: files of the owner appear as files of the sandbox's user. It was
+/// made by a process that has been killed and is to be reaped, which takes the kernel a millisecond that
+/// nobody should wait for.
 struct OwnerNamespace {
   int fd = -1;
   pid_t process = -1;

@@ -38,9 +38,8 @@ constexpr std::uint64_t kNamespaces =
 Failure take_trees(Launcher& self) {
   for (int& fd : self.trees.fds) fd = -1;
   std::size_t number = 0;
-  return self.spec.trees.each([&self, &number](const wire::Tree& tree) {
-    return take_tree(tree, self.trees.fds[number++]);
-  });
+  return self.spec.trees.each(
+      [&self, &number](const wire::Tree& tree) { return take_tree(tree, self.trees.fds[number++]); });
 }
 
 /// The new process waits at the barrier, which opens by one byte from here and breaks when this process dies.

@@ -9,8 +9,8 @@
 
 namespace prims::launcher {
 
-/// `request` stands behind the wire::Request of a start message; the descriptors of the message become 0, 1, 2, ... of the
-/// program and are closed here. `pid` receives the program's.
+/// `request` stands behind the wire::Request of a start message; the descriptors of the message become 0, 1,
+/// 2, ... of the program and are closed here. `pid` receives the program's.
 Failure start_program(wire::Reader& request, const Message& message, pid_t& pid);
 
 }  // namespace prims::launcher

@@ -6,7 +6,7 @@
 namespace prims::launcher {
 
 Failure map_spec(wire::Spec& spec) {
-  struct stat status {};
+  struct stat status{};
   LAUNCHER_TRY(check("stat the spec", fstat(wire::kSpecFd, &status)));
   const auto size = static_cast<std::size_t>(status.st_size);
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, wire::kSpecFd, 0);

@@ -12,7 +12,8 @@ inline std::uint64_t microseconds(const timeval& time) {
 }
 
 inline wire::CpuUsage cpu_usage(const rusage& used) {
-  return {microseconds(used.ru_utime), microseconds(used.ru_stime), static_cast<std::uint64_t>(used.ru_maxrss)};
+  return {microseconds(used.ru_utime), microseconds(used.ru_stime),
+          static_cast<std::uint64_t>(used.ru_maxrss)};
 }
 
 }  // namespace prims::launcher

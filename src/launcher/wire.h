@@ -1,7 +1,8 @@
-// The private wire format between prims and its launcher (docs/sandbox.md). Both come from one build, so numbers are in
-// the machine's byte order; the version still travels, and a newer one is refused by name.
+// The private wire format between prims and its launcher (docs/sandbox.md). Both come from one build, so
+// numbers are in the machine's byte order; the version still travels, and a newer one is refused by name.
 //
-// Header-only and free of allocation, exceptions and the standard library's runtime: the launcher links none of it.
+// Header-only and free of allocation, exceptions and the standard library's runtime: the launcher links none
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ inline constexpr std::size_t kMaxAttachments = 32;
 inline constexpr std::size_t kMaxDescriptors = 32;
 inline constexpr std::size_t kMaxStrings = 2048;
 
-// --- the Spec -------------------------------------------------------------------------------------------------------
+// --- the Spec
+// -------------------------------------------------------------------------------------------------------
 
 struct Header {
   std::uint32_t magic = kMagic;
@@ -58,12 +60,13 @@ struct Settings {
 
 enum TreeFlags : std::uint32_t {
   kTreeReadOnly = 1,
-  kTreeDevice = 2,      ///< a device node: nodev would disable it
-  kTreeRecursive = 4,   ///< with everything that is mounted below
-  kTreeOptional = 8,    ///< left out when the source is not there
+  kTreeDevice = 2,     ///< a device node: nodev would disable it
+  kTreeRecursive = 4,  ///< with everything that is mounted below
+  kTreeOptional = 8,   ///< left out when the source is not there
 };
 
-/// What is done, in this order of the list, on the memory file system that becomes the root. Paths are absolute inside.
+/// What is done, in this order of the list, on the memory file system that becomes the root. Paths are
+/// absolute inside.
 enum class Operation : std::uint8_t {
   directory = 1,  ///< path, mode
   file = 2,       ///< path, mode, content
@@ -74,7 +77,8 @@ enum class Operation : std::uint8_t {
 
 enum class Rights : std::uint32_t { read = 1, write = 2, device = 3 };
 
-// --- messages -------------------------------------------------------------------------------------------------------
+// --- messages
+// -------------------------------------------------------------------------------------------------------
 
 enum class RequestKind : std::uint32_t {
   proceed = 1,  ///< control: the first process is under limits
@@ -121,7 +125,8 @@ struct Notice {
   char step[40] = {};  ///< a C string
 };
 
-// --- reading --------------------------------------------------------------------------------------------------------
+// --- reading
+// --------------------------------------------------------------------------------------------------------
 
 /// Reads values one after the other. After the first failure everything is zero or empty and good() is false.
 class Reader {
@@ -201,7 +206,9 @@ struct Attach {
   std::uint32_t flags = 0;
 };
 
-inline bool is_absolute(std::string_view path) { return !path.empty() && path.front() == '/'; }
+inline bool is_absolute(std::string_view path) {
+  return !path.empty() && path.front() == '/';
+}
 
 inline bool read(Reader& reader, Tree& tree) {
   tree.source = reader.text();
@@ -254,7 +261,8 @@ inline bool read(Reader& reader, Limit& limit) {
 inline bool read(Reader& reader, Rule& rule) {
   rule.path = reader.text();
   rule.rights = static_cast<Rights>(reader.value<std::uint32_t>());
-  return reader.good() && is_absolute(rule.path) && rule.rights >= Rights::read && rule.rights <= Rights::device;
+  return reader.good() && is_absolute(rule.path) && rule.rights >= Rights::read &&
+         rule.rights <= Rights::device;
 }
 
 inline bool read(Reader& reader, Attach& attach) {
@@ -332,7 +340,8 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   if (!spec.masks.check(kMany)) return "spec: masks";
   if (!spec.limits.check(kMany)) return "spec: limits";
   if (!spec.rules.check(kMany)) return "spec: rules";
-  if (spec.filter.empty() || spec.filter.size() % 8 != 0 || spec.filter.size() / 8 > 4096) return "spec: filter";
+  if (spec.filter.empty() || spec.filter.size() % 8 != 0 || spec.filter.size() / 8 > 4096)
+    return "spec: filter";
   if (spec.settings.outside_uid == 0 || spec.settings.outside_gid == 0) return "spec: maps to host uid 0";
   if (spec.settings.entries > kMaxEntries) return "spec: entries";
   return nullptr;

@@ -33,7 +33,8 @@ io::Task<Result<Received>> Control::receive() {
 Result<std::optional<Received>> Control::take() {
   Received received;
   iovec part{&received.notice, sizeof received.notice};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};  // room for one: the kernel drops what does not fit
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] =
+      {};  // room for one: the kernel drops what does not fit
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -64,7 +65,8 @@ Result<> Control::send(std::string_view message, std::span<const int> descriptor
     rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
-  if (::sendmsg(stream_.fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return fail_errno("send to the launcher");
+  if (::sendmsg(stream_.fd(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return fail_errno("send to the launcher");
   return {};
 }
 

@@ -23,8 +23,8 @@ class Control {
   Control() = default;
   explicit Control(UniqueFd socket) : stream_(std::move(socket)) {}
 
-  /// The next notice. Kind::unavailable when the other side has closed, Kind::internal for anything that is not a notice.
-  /// One Task at a time; this object must outlive it.
+  /// The next notice. Kind::unavailable when the other side has closed, Kind::internal for anything that is
+  /// not a notice. One Task at a time; this object must outlive it.
   io::Task<Result<Received>> receive();
 
   /// Sends at once or fails: the other side takes every message before it needs the next.

@@ -16,9 +16,9 @@ namespace {
 namespace wire = launcher::wire;
 
 /// What programs read in /proc beside their own processes.
-constexpr std::array<std::string_view, 12> kShownInProc = {
-    "cpuinfo", "filesystems", "loadavg", "meminfo", "mounts", "net",
-    "self",    "stat",        "sys",     "sysvipc", "uptime", "version"};
+constexpr std::array<std::string_view, 12> kShownInProc = {"cpuinfo", "filesystems", "loadavg", "meminfo",
+                                                           "mounts",  "net",         "self",    "stat",
+                                                           "sys",     "sysvipc",     "uptime",  "version"};
 
 /// Files deeper down that identify the host.
 constexpr std::array<std::string_view, 1> kMaskedDeeper = {"/proc/sys/kernel/random/boot_id"};
@@ -107,7 +107,8 @@ std::vector<ProcMask> proc_masks() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string name = entry.path().filename();
     const bool process = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-    if (process || entry.is_symlink(error) || std::ranges::find(kShownInProc, name) != kShownInProc.end()) continue;
+    if (process || entry.is_symlink(error) || std::ranges::find(kShownInProc, name) != kShownInProc.end())
+      continue;
     masks.push_back({entry.path(), entry.is_directory(error)});
   }
   for (const std::string_view path : kMaskedDeeper) masks.push_back({std::string(path), false});
@@ -163,7 +164,8 @@ Result<std::string> encode_start(const StartSpec& spec) {
   writer.value(wire::Request{wire::RequestKind::start}).value(header).text(spec.directory);
   for (const std::string& argument : spec.argv) writer.text(argument);
   for (const std::string& variable : spec.environment) writer.text(variable);
-  if (writer.size() > wire::kMaxMessage) return fail(Kind::invalid_input, "arguments and environment are too long");
+  if (writer.size() > wire::kMaxMessage)
+    return fail(Kind::invalid_input, "arguments and environment are too long");
   return writer.take();
 }
 

@@ -1,5 +1,5 @@
-// Turns what a caller describes (spec.h) into what the launcher interprets (launcher/wire.h). Pure but for looking at the
-// kinds of bind sources.
+// Turns what a caller describes (spec.h) into what the launcher interprets (launcher/wire.h). Pure but for
+// looking at the kinds of bind sources.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,14 @@ struct HostPart {
   std::vector<std::uint8_t> filter;  ///< of seccomp_policy.h
 };
 
-/// Everything in /proc of this kernel that is not on the short list of what programs need. What a later kernel adds is
-/// covered without being known.
+/// Everything in /proc of this kernel that is not on the short list of what programs need. What a later
+/// kernel adds is covered without being known.
 std::vector<ProcMask> proc_masks();
 
 Result<std::string> encode_spec(const PrepareSpec& spec, const HostPart& host);
 
-/// Messages for launcher and init. Descriptors of a StartSpec travel beside its message in the order 0, 1, 2, extra.
+/// Messages for launcher and init. Descriptors of a StartSpec travel beside its message in the order 0, 1, 2,
+/// extra.
 Result<std::string> encode_attach(const std::vector<Attachment>& attachments);
 Result<std::string> encode_start(const StartSpec& spec);
 std::string encode_request(launcher::wire::RequestKind kind, std::uint32_t value = 0);

@@ -53,7 +53,9 @@ class LinuxHost final : public Host {
     co_return make_sandbox(std::move(process));
   }
 
-  uid_t workspace_owner() const override { return machine_.uids ? machine_.uids->workspace_owner() : ::geteuid(); }
+  uid_t workspace_owner() const override {
+    return machine_.uids ? machine_.uids->workspace_owner() : ::geteuid();
+  }
   Tier tier() const override { return machine_.tier; }
   Enforcement enforcement() const override { return machine_.limits->enforcement(); }
 
@@ -95,11 +97,24 @@ class LinuxHost final : public Host {
 
 }  // namespace
 
+std::string_view to_string(Tier tier) {
+  switch (tier) {
+    case Tier::full:
+      return "full";
+    case Tier::namespaces:
+      return "namespaces";
+    case Tier::none:
+      return "none";
+  }
+  return "none";
+}
+
 Result<std::unique_ptr<Host>> make_host(const HostOptions& options, Tier tier) {
   Machine machine;
   machine.tier = tier;
   machine.limits = make_limit_backend();
-  const MemoryFiles files = machine.limits->counts_unmapped_memory() ? MemoryFiles::allowed : MemoryFiles::refused;
+  const MemoryFiles files =
+      machine.limits->counts_unmapped_memory() ? MemoryFiles::allowed : MemoryFiles::refused;
   PRIMS_ASSIGN_OR_RETURN(machine.filter, compile_seccomp(files));
   PRIMS_ASSIGN_OR_RETURN(machine.launcher, load_launcher());
   if (::geteuid() == 0) {
@@ -115,8 +130,9 @@ Result<std::unique_ptr<Host>> Host::create(HostOptions options) {
   const std::vector<Finding> findings = sandbox::examine(options);
   const Tier tier = tier_of(findings);
   if (tier == Tier::none || tier > options.minimum) {
-    return fail(Kind::unavailable, fmt::format("isolation here is '{}', at least '{}' is asked for. {}", to_string(tier),
-                                               to_string(options.minimum), what_to_change(findings)));
+    return fail(Kind::unavailable,
+                fmt::format("isolation here is '{}', at least '{}' is asked for. {}", to_string(tier),
+                            to_string(options.minimum), what_to_change(findings)));
   }
   return make_host(options, tier);
 }

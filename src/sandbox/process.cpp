@@ -32,9 +32,10 @@ Milliseconds cpu_time(const wire::CpuUsage& usage) {
   return Milliseconds((usage.user_us + usage.system_us) / 1000);
 }
 
-/// So that the program may open /dev/stdout and its like: that asks for rights on the pipe itself, which is the server's.
+/// So that the program may open /dev/stdout and its like: that asks for rights on the pipe itself, which is
+/// the server's.
 void give_pipe(const UniqueFd& fd, uid_t uid) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return;
   if (::fchown(fd.get(), uid, uid) != 0) log::debug("sandbox: chown of a pipe: {}", errno_text(errno));
 }
@@ -52,8 +53,8 @@ Process::Process(Launched launched, Holdings holdings)
       launcher_pidfd_(std::move(launched.pidfd)),
       holdings_(std::move(holdings)) {}
 
-/// Without finish() behind it only when the loop is gone: then what is left is killed and waited for here, so that neither
-/// a zombie nor a used uid remains.
+/// Without finish() behind it only when the loop is gone: then what is left is killed and waited for here, so
+/// that neither a zombie nor a used uid remains.
 Process::~Process() {
   if (reaped_) return;
   kill_processes();
@@ -71,10 +72,11 @@ void Process::listen(io::Executor executor) {
   io::spawn(executor, watch_limits(shared_from_this()), "limits of a sandbox");
 }
 
-// --- what launcher and init say -------------------------------------------------------------------------------------
+// --- what launcher and init say
+// -------------------------------------------------------------------------------------
 
-/// Ends when launcher and init are gone and reaped; init with its pid namespace goes before the launcher, or is killed by
-/// the kernel because the launcher went.
+/// Ends when launcher and init are gone and reaped; init with its pid namespace goes before the launcher, or
+/// is killed by the kernel because the launcher went.
 io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
   for (;;) {
     auto received = co_await self->launcher_.receive();
@@ -165,7 +167,8 @@ void Process::on_failed(const Notice& notice) {
   kill(SetupFailed{notice.step, notice.error});
 }
 
-// --- the end --------------------------------------------------------------------------------------------------------
+// --- the end
+// --------------------------------------------------------------------------------------------------------
 
 void Process::kill(Outcome reason) {
   if (finished_.is_set()) return;
@@ -173,8 +176,8 @@ void Process::kill(Outcome reason) {
   kill_processes();
 }
 
-/// Init takes everything in its pid namespace with it, and the launcher ends when init has. Before there is an init the
-/// launcher is alone.
+/// Init takes everything in its pid namespace with it, and the launcher ends when init has. Before there is
+/// an init the launcher is alone.
 void Process::kill_processes() {
   const int victim = init_pidfd_ ? init_pidfd_.get() : launcher_pidfd_.get();
   launcher::kernel::pidfd_send_signal(victim, SIGKILL);
@@ -214,13 +217,15 @@ Outcome Process::explain(Outcome seen) {
   return seen;
 }
 
-// --- what callers ask for -------------------------------------------------------------------------------------------
+// --- what callers ask for
+// -------------------------------------------------------------------------------------------
 
 io::Task<Result<>> Process::prepared(std::shared_ptr<Process> self, Deadline deadline) {
   auto waited = co_await self->prepared_.wait(deadline);
   if (self->ready_ && !self->outcome_) co_return Result<>();
   if (!waited) {
-    const Outcome reason = waited.error().kind == Kind::cancelled ? Outcome(Cancelled{}) : SetupFailed{"no answer", ETIMEDOUT};
+    const Outcome reason =
+        waited.error().kind == Kind::cancelled ? Outcome(Cancelled{}) : SetupFailed{"no answer", ETIMEDOUT};
     self->kill(reason);
     co_return std::unexpected(waited.error());
   }
@@ -241,24 +246,28 @@ io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<At
   auto answered = co_await self->answered_.wait(Deadline::after(kAnswerTime));
   if (!answered) self->kill(SetupFailed{"attach", ETIMEDOUT});
   PRIMS_CO_RETURN_ON_ERROR(std::move(answered));
-  if (!self->attach_answer_) co_return fail(Kind::unavailable, "the sandbox ended before its directories were attached");
+  if (!self->attach_answer_)
+    co_return fail(Kind::unavailable, "the sandbox ended before its directories were attached");
   co_return self->attach_error(*self->attach_answer_, attachments);
 }
 
 Result<> Process::attach_error(const Notice& notice, const std::vector<Attachment>& attachments) const {
   if (notice.kind == wire::NoticeKind::attached) return {};
   const auto number = static_cast<std::size_t>(notice.value);
-  if (number >= attachments.size()) return fail(Kind::unavailable, fmt::format("attach: {}", describe(notice)));
+  if (number >= attachments.size())
+    return fail(Kind::unavailable, fmt::format("attach: {}", describe(notice)));
   const Attachment& attachment = attachments[number];
-  struct statfs file_system {};
+  struct statfs file_system{};
   ::statfs(attachment.source.c_str(), &file_system);
-  return fail(Kind::unavailable, fmt::format("attach {} at {} (file system type {:#x}): {}", attachment.source,
-                                             attachment.target, file_system.f_type, describe(notice)));
+  return fail(Kind::unavailable,
+              fmt::format("attach {} at {} (file system type {:#x}): {}", attachment.source,
+                          attachment.target, file_system.f_type, describe(notice)));
 }
 
 io::Task<Result<>> Process::start(std::shared_ptr<Process> self, StartSpec spec) {
   PRIMS_CO_ASSIGN_OR_RETURN(const std::string message, encode_start(spec));
-  if (self->started_ || self->outcome_) co_return fail(Kind::unavailable, "the sandbox has started or ended already");
+  if (self->started_ || self->outcome_)
+    co_return fail(Kind::unavailable, "the sandbox has started or ended already");
   std::vector<int> descriptors;
   for (const UniqueFd* fd : {&spec.standard_input, &spec.standard_output, &spec.standard_error}) {
     if (!*fd) continue;

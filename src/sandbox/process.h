@@ -1,8 +1,9 @@
 // One launcher with its sandbox, from the server's side.
 //
-// Two Tasks listen to launcher and init for as long as they live, a third watches the limits; all of them share `Process`
-// with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and reaped. Everything happens on the
-// loop and nothing blocks, but for a Process that goes together with its loop.
+// Two Tasks listen to launcher and init for as long as they live, a third watches the limits; all of them
+// share `Process` with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and
+// reaped. Everything happens on the loop and nothing blocks, but for a Process that goes together with its
+// loop.
 #pragma once
 
 #include <memory>
@@ -77,7 +78,7 @@ class Process : public std::enable_shared_from_this<Process> {
   UniqueFd broker_;
 
   std::optional<Notice> attach_answer_;
-  std::optional<Notice> exit_;   // how the program ended, from init
+  std::optional<Notice> exit_;          // how the program ended, from init
   std::optional<Notice> usage_notice_;  // of all processes, from the launcher
   std::optional<Outcome> outcome_;
   std::string failure_;  // of the preparation, for a person

@@ -23,23 +23,26 @@ constexpr std::string_view kProtocols =
     "ip 0 IP\nicmp 1 ICMP\nigmp 2 IGMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\nipv6-icmp 58 IPv6-ICMP\n"
     "sctp 132 SCTP\nudplite 136 UDPLite\n";
 constexpr std::string_view kServices =
-    "echo 7/tcp\necho 7/udp\ndiscard 9/tcp\ndiscard 9/udp\ndaytime 13/tcp\nqotd 17/tcp\nftp 21/tcp\nssh 22/tcp\n"
+    "echo 7/tcp\necho 7/udp\ndiscard 9/tcp\ndiscard 9/udp\ndaytime 13/tcp\nqotd 17/tcp\nftp 21/tcp\nssh "
+    "22/tcp\n"
     "telnet 23/tcp\nsmtp 25/tcp mail\ntime 37/tcp timserver\ndomain 53/tcp\ndomain 53/udp\ntftp 69/udp\n"
     "http 80/tcp www\npop3 110/tcp pop-3\nntp 123/udp\nimap2 143/tcp imap\nsnmp 161/udp\nldap 389/tcp\n"
     "https 443/tcp\nhttps 443/udp\nsubmissions 465/tcp\nsyslog 514/udp\nsubmission 587/tcp\nldaps 636/tcp\n"
     "imaps 993/tcp\npop3s 995/tcp\nmysql 3306/tcp\npostgresql 5432/tcp\nhttp-alt 8080/tcp\n";
 constexpr std::string_view kMimeTypes =
-    "application/gzip gz\napplication/json json\napplication/pdf pdf\napplication/xml xml\napplication/zip zip\n"
+    "application/gzip gz\napplication/json json\napplication/pdf pdf\napplication/xml xml\napplication/zip "
+    "zip\n"
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet xlsx\n"
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document docx\n"
     "audio/mpeg mp3\naudio/x-wav wav\nimage/gif gif\nimage/jpeg jpeg jpg\nimage/png png\nimage/svg+xml svg\n"
     "image/webp webp\ntext/css css\ntext/csv csv\ntext/html html htm\ntext/javascript js\ntext/markdown md\n"
     "text/plain txt text log\nvideo/mp4 mp4\n";
 
-/// Read-only parts of the host's /etc that hold nothing private: certificates, the linker's cache, choices of programs,
-/// fonts, and what Debian keeps there of Python.
-constexpr std::string_view kSharedEtc[] = {"ld.so.cache", "ssl/certs",    "ssl/openssl.cnf", "pki/tls/certs",
-                                           "pki/ca-trust/extracted", "alternatives", "fonts"};
+/// Read-only parts of the host's /etc that hold nothing private: certificates, the linker's cache, choices of
+/// programs, fonts, and what Debian keeps there of Python.
+constexpr std::string_view kSharedEtc[] = {
+    "ld.so.cache",  "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted",
+    "alternatives", "fonts"};
 
 /// /bin and its like are symlinks on a merged system and directories elsewhere.
 void add_system(Root& root) {
@@ -66,7 +69,8 @@ void add_etc(Root& root, const std::string& hostname) {
   root.directories.push_back("/etc");
   file("passwd", kPasswd);
   file("group", kGroup);
-  file("hosts", fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost ip6-loopback {0}\n", hostname));
+  file("hosts",
+       fmt::format("127.0.0.1 localhost {0}\n::1 localhost ip6-localhost ip6-loopback {0}\n", hostname));
   file("hostname", hostname + "\n");
   file("nsswitch.conf", kNameServices);
   file("protocols", kProtocols);

@@ -1,5 +1,6 @@
-// The standard root of a sandbox: the host's /usr read-only, an /etc that says nothing about the host, and bounded memory
-// where programs write. Callers add interpreters, the guest driver and mount points of their own.
+// The standard root of a sandbox: the host's /usr read-only, an /etc that says nothing about the host, and
+// bounded memory where programs write. Callers add interpreters, the guest driver and mount points of their
+// own.
 #pragma once
 
 #include <string>

@@ -58,7 +58,8 @@ class SpawnPlan {
     posix_spawnattr_setsigmask(&attributes_, &signals);
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&attributes_, &signals);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&attributes_,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     for (int fd = 0; fd < 3; ++fd) posix_spawn_file_actions_addopen(&actions_, fd, "/dev/null", O_RDWR, 0);
   }
   SpawnPlan(const SpawnPlan&) = delete;
@@ -68,7 +69,9 @@ class SpawnPlan {
     posix_spawnattr_destroy(&attributes_);
   }
 
-  void give(const UniqueFd& from, int number) { posix_spawn_file_actions_adddup2(&actions_, from.get(), number); }
+  void give(const UniqueFd& from, int number) {
+    posix_spawn_file_actions_adddup2(&actions_, from.get(), number);
+  }
 
   Result<pid_t> run(const std::string& path) {
     std::string name = wire::kLauncherName;

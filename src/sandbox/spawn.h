@@ -22,8 +22,8 @@ struct Launched {
   UniqueFd init;     ///< our end of init's socket
 };
 
-/// Executes `program` as the launcher with the Spec and the entries of a LimitGroup, an empty environment, no other
-/// descriptors, and all signals at their defaults. It dies with the thread that calls this.
+/// Executes `program` as the launcher with the Spec and the entries of a LimitGroup, an empty environment, no
+/// other descriptors, and all signals at their defaults. It dies with the thread that calls this.
 Result<Launched> spawn_launcher(int program, std::string_view spec, std::span<const int> entries);
 
 }  // namespace prims::sandbox

@@ -47,7 +47,9 @@ void SandboxTest::SetUpTestSuite() {
   host_ = *std::move(host);
 }
 
-void SandboxTest::TearDownTestSuite() { host_.reset(); }
+void SandboxTest::TearDownTestSuite() {
+  host_.reset();
+}
 
 int Ran::exit_code() const {
   const auto* exited = std::get_if<Exited>(&outcome);

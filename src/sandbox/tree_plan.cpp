@@ -36,7 +36,7 @@ class Planner {
 
   Result<> add_bind(const BindMount& bind) {
     PRIMS_RETURN_ON_ERROR(check_path(bind.source));
-    struct stat status {};
+    struct stat status{};
     if (::stat(bind.source.c_str(), &status) != 0) return fail_errno(bind.source);
     BindNode node{.source = bind.source, .access = bind.access, .directory = S_ISDIR(status.st_mode)};
     return add(bind.target, std::move(node));
@@ -46,7 +46,8 @@ class Planner {
   void add_parents() {
     TreePlan missing;
     for (const auto& [path, node] : plan_) {
-      for (std::size_t end = path.rfind('/'); end > 0 && end != std::string::npos; end = path.rfind('/', end - 1)) {
+      for (std::size_t end = path.rfind('/'); end > 0 && end != std::string::npos;
+           end = path.rfind('/', end - 1)) {
         std::string parent = path.substr(0, end);
         if (!plan_.contains(parent)) missing.try_emplace(std::move(parent), DirectoryNode{.mode = kPassOnly});
       }
@@ -90,7 +91,8 @@ Result<TreePlan> plan_tree(const Root& root) {
   for (const FileEntry& file : root.files) {
     PRIMS_RETURN_ON_ERROR(planner.add(file.path, FileNode{file.content, file.mode}));
   }
-  for (const SymlinkEntry& link : root.symlinks) PRIMS_RETURN_ON_ERROR(planner.add(link.path, SymlinkNode{link.target}));
+  for (const SymlinkEntry& link : root.symlinks)
+    PRIMS_RETURN_ON_ERROR(planner.add(link.path, SymlinkNode{link.target}));
   PRIMS_RETURN_ON_ERROR(add_base(planner));
   for (const std::string& path : root.directories) PRIMS_RETURN_ON_ERROR(planner.add(path, DirectoryNode{}));
   planner.add_parents();

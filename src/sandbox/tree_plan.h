@@ -34,9 +34,9 @@ using Node = std::variant<DirectoryNode, FileNode, SymlinkNode, TmpfsNode, BindN
 /// By path; a path sorts behind its parents.
 using TreePlan = std::map<std::string, Node>;
 
-/// Adds what every sandbox has (/proc, /dev) and the parents that the Root does not name. Those can be passed through but
-/// not listed, so that a bind below a private directory does not show its neighbours' names. Refuses paths that are not
-/// absolute and plain ("..", empty parts) and paths with two meanings.
+/// Adds what every sandbox has (/proc, /dev) and the parents that the Root does not name. Those can be passed
+/// through but not listed, so that a bind below a private directory does not show its neighbours' names.
+/// Refuses paths that are not absolute and plain ("..", empty parts) and paths with two meanings.
 Result<TreePlan> plan_tree(const Root& root);
 
 }  // namespace prims::sandbox
