@@ -1,82 +1,26 @@
-// Messages in, messages out: both endpoints as tables, every answer held against the official schema of its
+// HTTP requests in, decisions out, as tables; every answer is held against the official schema of its
 // version.
+#include "mcp/http_endpoint.h"
+
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
+#include <map>
 
-#include "mcp/http_endpoint.h"
+#include "mcp/endpoint_test_support.h"
 #include "mcp/schema_check.h"
-#include "mcp/stdio_endpoint.h"
 
 namespace prims::mcp {
 namespace {
 
-constexpr std::string_view kModernMeta =
-    R"("_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}})";
-
-std::vector<ToolDefinition> tools() {
-  ToolDefinition run;
-  run.name = "run_code";
-  run.title = "Run Python code";
-  run.description = "Runs Python code.";
-  run.input_schema = json::parse(R"({"type":"object","properties":{"code":{"type":"string"},
-      "workspace":{"type":"string","x-mcp-header":"Workspace"}},"required":["code"],"additionalProperties":false})")
-                         ->get_object();
-  run.output_schema =
-      json::parse(R"({"type":"object","properties":{"status":{"type":"string"}}})")->get_object();
-  run.annotations = json::Object{{"destructiveHint", true}};
-  run.meta = json::Object{{"example.org/note", "kept"}};
-  return {run};
-}
-
-class TestHeaders final : public Headers {
- public:
-  TestHeaders(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
-  void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
-  std::vector<std::string_view> all(std::string_view name) const override {
-    std::vector<std::string_view> out;
-    for (const auto& [key, value] : fields_) {
-      if (key == name) out.emplace_back(value);
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::pair<std::string, std::string>> fields_;
-};
-
-TestHeaders basic() {
-  return TestHeaders{{"Host", "localhost:9000"},
-                     {"Content-Type", "application/json"},
-                     {"Accept", "application/json, text/event-stream"}};
-}
-
-TestHeaders modern(const std::string& method, const std::string& name = "") {
-  TestHeaders headers = basic();
-  headers.add("MCP-Protocol-Version", "2026-07-28");
-  headers.add("Mcp-Method", method);
-  if (!name.empty()) headers.add("Mcp-Name", name);
-  return headers;
-}
-
-std::string request(std::string_view method, std::string_view params, std::string_view id = "1") {
-  return fmt::format(R"({{"jsonrpc":"2.0","id":{},"method":"{}","params":{{{}}}}})", id, method, params);
-}
-
-std::string modern_request(std::string_view method, std::string_view params = "") {
-  return request(method,
-                 params.empty() ? std::string(kModernMeta) : fmt::format("{},{}", params, kModernMeta));
-}
-
-json::Object object(std::string_view text) {
-  return json::parse(text).value().get_object();
-}
-
-std::int64_t code_of(std::string_view text) {
-  const json::Object message = object(text);
-  const json::Object* error = json::object_field(message, "error");
-  return error == nullptr ? 0 : json::integer_field(*error, "code").value_or(0);
-}
+using testing::basic;
+using testing::code_of;
+using testing::expect_valid;
+using testing::modern;
+using testing::modern_request;
+using testing::object;
+using testing::request;
+using testing::TestHeaders;
+using testing::tools;
 
 class HttpEndpointTest : public ::testing::Test {
  protected:
@@ -100,7 +44,7 @@ class HttpEndpointTest : public ::testing::Test {
     const HttpReaction reaction = handle("POST", basic(), body);
     const auto& plain = std::get<PlainReply>(reaction.action);
     EXPECT_EQ(plain.status, 200U);
-    testing::expect_valid(version, "initialize", plain.body);
+    expect_valid(version, "initialize", plain.body);
     for (const HttpHeader& header : reaction.headers) {
       if (header.name == "Mcp-Session-Id") return header.value;
     }
@@ -124,7 +68,7 @@ TEST_F(HttpEndpointTest, ModernAnswersCarryWhatTheEraDemands) {
   for (const std::string method : {"server/discover", "tools/list"}) {
     const auto plain = reply("POST", modern(method), modern_request(method));
     EXPECT_EQ(plain.status, 200U);
-    testing::expect_valid("2026-07-28", method, plain.body);
+    expect_valid("2026-07-28", method, plain.body);
     const json::Object message = object(plain.body);
     const json::Object& result = *json::object_field(message, "result");
     EXPECT_EQ(json::string_field(result, "resultType"), "complete");
@@ -197,7 +141,7 @@ TEST_F(HttpEndpointTest, ModernChecksAnswerInOrder) {
     const auto plain = reply("POST", one.headers, one.body);
     EXPECT_EQ(plain.status, one.status) << one.what << plain.body;
     EXPECT_EQ(code_of(plain.body), one.code) << one.what << plain.body;
-    testing::expect_valid("2026-07-28", "", plain.body);
+    expect_valid("2026-07-28", "", plain.body);
   }
   EXPECT_EQ(core_.in_flight().size(), 0U);
 }
@@ -262,10 +206,10 @@ TEST_F(HttpEndpointTest, AModernCallStartsAndCarriesItsContext) {
   result.extra_content.push_back(
       json::Object{{"type", "image"}, {"data", "aGk="}, {"mimeType", "image/png"}});
   const std::string answer = call.writer->tool_result(call.id, result);
-  testing::expect_valid("2026-07-28", "tools/call", answer);
+  expect_valid("2026-07-28", "tools/call", answer);
   EXPECT_TRUE(answer.starts_with(R"({"jsonrpc":"2.0","id":"x")"));
   const std::string progress = call.writer->progress(*call.token, ProgressUpdate{1, "line"});
-  testing::expect_valid("2026-07-28", "", progress);
+  expect_valid("2026-07-28", "", progress);
   EXPECT_NE(progress.find(R"("progressToken":0)"), std::string::npos);
   run.calls.clear();
   EXPECT_EQ(core_.in_flight().size(), 0U);
@@ -279,7 +223,7 @@ TEST_F(HttpEndpointTest, EveryLegacyVersionAnswersInItsOwnShape) {
     for (const std::string method : {"ping", "tools/list"}) {
       const auto plain = reply("POST", headers, request(method, ""));
       EXPECT_EQ(plain.status, 200U);
-      testing::expect_valid(version, method, plain.body);
+      expect_valid(version, method, plain.body);
       EXPECT_EQ(plain.body.find("resultType"), std::string::npos);
     }
     HttpReaction reaction = handle(
@@ -292,10 +236,9 @@ TEST_F(HttpEndpointTest, EveryLegacyVersionAnswersInItsOwnShape) {
         json::Object{{"type", "resource_link"}, {"name", "a.png"}, {"uri", "artifact://x/a.png"}});
     result.is_error = true;
     const std::string answer = run.calls[0].writer->tool_result(run.calls[0].id, result);
-    testing::expect_valid(version, "tools/call", answer);
+    expect_valid(version, "tools/call", answer);
     EXPECT_EQ(answer.find("structuredContent") != std::string::npos, version >= "2025-06-18");
-    testing::expect_valid(version, "",
-                          run.calls[0].writer->progress(*run.calls[0].token, ProgressUpdate{1, "x"}));
+    expect_valid(version, "", run.calls[0].writer->progress(*run.calls[0].token, ProgressUpdate{1, "x"}));
   }
 }
 
@@ -355,7 +298,7 @@ TEST_F(HttpEndpointTest, LegacyErrorsKeepStatus200) {
     const auto plain = reply("POST", headers, body);
     EXPECT_EQ(plain.status, 200U) << body;
     EXPECT_EQ(code_of(plain.body), code) << body;
-    testing::expect_valid("2025-11-25", "", plain.body);
+    expect_valid("2025-11-25", "", plain.body);
   }
 }
 
@@ -460,82 +403,6 @@ TEST_F(HttpEndpointTest, ModernClientsHaveNoGetAndNoDelete) {
                   R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})")
                 .status,
             202U);
-}
-
-class StdioEndpointTest : public ::testing::Test {
- protected:
-  std::string answer(StdioEndpoint& endpoint, std::string_view line) {
-    const StdioReaction reaction = endpoint.line(line, Principal());
-    EXPECT_LE(reaction.ready.size(), 1U);
-    return reaction.ready.empty() ? "" : reaction.ready.front();
-  }
-  static std::string initialize(std::string_view version) {
-    return request(
-        "initialize",
-        fmt::format(R"("protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}})",
-                    version));
-  }
-
-  std::vector<ToolDefinition> tools_ = tools();
-  ServerCore core_{ServerInfo{"1.2.3", ""}, tools_};
-};
-
-TEST_F(StdioEndpointTest, DiscoverDoesNotPinButAModernRequestDoes) {
-  StdioEndpoint endpoint(core_);
-  testing::expect_valid("2026-07-28", "server/discover", answer(endpoint, modern_request("server/discover")));
-  testing::expect_valid("2025-11-25", "initialize", answer(endpoint, initialize("2025-11-25")));
-  EXPECT_EQ(code_of(answer(endpoint, request("tools/list", ""))), 0);
-  EXPECT_EQ(code_of(answer(endpoint, modern_request("server/discover"))), -32601);
-  EXPECT_EQ(code_of(answer(endpoint, initialize("2025-11-25"))), -32600);
-
-  StdioEndpoint modern(core_);
-  EXPECT_EQ(code_of(answer(modern, modern_request("tools/list"))), 0);
-  EXPECT_EQ(code_of(answer(modern, initialize("2025-11-25"))), -32022);
-  EXPECT_EQ(code_of(answer(modern, modern_request("initialize"))), -32601);
-}
-
-TEST_F(StdioEndpointTest, NothingButPingBeforeInitialize) {
-  StdioEndpoint endpoint(core_);
-  EXPECT_EQ(code_of(answer(endpoint, request("ping", ""))), 0);
-  EXPECT_EQ(code_of(answer(endpoint, request("tools/list", ""))), -32602);
-  EXPECT_EQ(answer(endpoint, ""), "");
-  EXPECT_EQ(answer(endpoint, " \r"), "");
-  EXPECT_EQ(code_of(answer(endpoint, "nonsense")), -32700);
-  EXPECT_EQ(code_of(StdioEndpoint::too_long(100)), -32700);
-}
-
-TEST_F(StdioEndpointTest, CancellationReachesCallsOfBothEras) {
-  for (const bool is_modern : {false, true}) {
-    StdioEndpoint endpoint(core_);
-    if (!is_modern) answer(endpoint, initialize("2025-11-25"));
-    const std::string call = is_modern ? modern_request("tools/call", R"("name":"run_code")")
-                                       : request("tools/call", R"("name":"run_code")");
-    StdioReaction reaction = endpoint.line(call, Principal());
-    ASSERT_EQ(reaction.calls.size(), 1U);
-    EXPECT_EQ(reaction.calls[0].call.context.legacy_session.has_value(), !is_modern);
-    int cancelled = 0;
-    reaction.calls[0].ticket.on_cancel([&] { ++cancelled; });
-    endpoint.line(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}})",
-                  Principal());
-    EXPECT_EQ(cancelled, 0);
-    endpoint.line(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})",
-                  Principal());
-    EXPECT_EQ(cancelled, 1);
-  }
-}
-
-TEST_F(StdioEndpointTest, BatchesGiveOneAnswer) {
-  StdioEndpoint endpoint(core_);
-  answer(endpoint, initialize("2025-03-26"));
-  const StdioReaction reaction = endpoint.line(
-      "[" + request("ping", "") + "," + request("tools/call", R"("name":"run_code")", "2") + "]",
-      Principal());
-  EXPECT_EQ(reaction.shape, StdioReaction::Shape::batch);
-  EXPECT_EQ(reaction.ready.size(), 1U);
-  EXPECT_EQ(reaction.calls.size(), 1U);
-  StdioEndpoint newer(core_);
-  answer(newer, initialize("2025-06-18"));
-  EXPECT_EQ(code_of(answer(newer, "[" + request("ping", "") + "]")), -32600);
 }
 
 }  // namespace
