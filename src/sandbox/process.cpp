@@ -87,6 +87,7 @@ io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
   if (!ended) log::error("sandbox: {}", ended.error().message);
   self->reaped_ = ended.has_value();
   if (self->init_pidfd_) {
+    self->kill_processes();  // a launcher that was killed at the wrong moment does not take init along
     auto gone = co_await io::wait_readable(self->init_pidfd_.get(), Deadline::never());
     if (!gone) log::error("sandbox: {}", gone.error().message);
   }

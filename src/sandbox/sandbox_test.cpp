@@ -308,5 +308,75 @@ TEST_F(SandboxTest, BrokerSocketListensInsideAndIsHeldOutside) {
   EXPECT_EQ(*answer, "thanks");
 }
 
+TEST_F(SandboxTest, BindsFromBelowAPrivateDirectory) {
+  const TempDir home(::geteuid());
+  const std::string inner = home.path() + "/versions";
+  ASSERT_EQ(::mkdir(inner.c_str(), 0755), 0);
+  home.write("versions/interpreter", "#!/bin/sh\necho found\n");
+  ASSERT_EQ(::chmod((inner + "/interpreter").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(home.path().c_str(), 0700), 0);
+  Program program = shell(inner + "/interpreter; ls " + home.path() + " 2>/dev/null || echo not listed");
+  program.prepare.root.binds.push_back({inner, inner, Access::read_only});
+  EXPECT_EQ(run(std::move(program)).out, "found\nnot listed\n");
+}
+
+TEST_F(SandboxTest, NamesTheStepThatFailedInPreparing) {
+  PrepareSpec spec{.root = minimal_root()};
+  spec.root.binds.push_back({"/etc/hostname", "/usr/no/such/target", Access::read_only});
+  const auto sandbox = loop_.run_until_done(host().prepare(std::move(spec)));
+  ASSERT_FALSE(sandbox);
+  EXPECT_THAT(sandbox.error().message, HasSubstr("mount bind: No such file"));
+}
+
+TEST_F(SandboxTest, RefusesARootThatIsNoTree) {
+  PrepareSpec spec{.root = minimal_root()};
+  spec.root.files.push_back({"/etc/../x", ""});
+  EXPECT_EQ(loop_.run_until_done(host().prepare(std::move(spec))).error().kind, Kind::invalid_input);
+}
+
+TEST_F(SandboxTest, MemoryThatIsTooMuchIsOutOfMemoryWithEvidence) {
+  Program program = python("x = []\nwhile True: x.append(bytearray(b'x' * (16 << 20)))");
+  program.prepare.limits.memory = mib(512);
+  const Ran ran = run(std::move(program));
+  if (host().enforcement().memory.starts_with("cgroup")) {
+    const auto* exceeded = std::get_if<OutOfMemory>(&ran.outcome);
+    ASSERT_NE(exceeded, nullptr) << ran.outcome.index() << ran.out;
+    EXPECT_EQ(exceeded->limit, mib(512));
+    EXPECT_GT(exceeded->peak, mib(256));
+  } else {
+    EXPECT_TRUE(std::holds_alternative<OutOfMemory>(ran.outcome) ||
+                ran.out.find("MemoryError") != std::string::npos);
+  }
+}
+
+TEST_F(SandboxTest, TooManyProcessesAreAProcessLimit) {
+  Program program = python("import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(100)");
+  program.prepare.limits.processes = 32;
+  const Ran ran = run(std::move(program));
+  const auto* limit = std::get_if<ProcessLimit>(&ran.outcome);
+  ASSERT_NE(limit, nullptr) << ran.outcome.index() << ran.out;
+  EXPECT_EQ(limit->limit, 32U);
+}
+
+TEST_F(SandboxTest, CpuTimeIsCountedOverAllProcesses) {
+  Program program = shell("while :; do :; done & while :; do :; done & wait");
+  program.prepare.limits.cpu_time = Milliseconds(1000);
+  const Ran ran = run(std::move(program));
+  const auto* exceeded = std::get_if<CpuTimeExceeded>(&ran.outcome);
+  ASSERT_NE(exceeded, nullptr) << ran.outcome.index() << ran.out;
+  EXPECT_GE(exceeded->used, Milliseconds(900));
+  EXPECT_GE(ran.usage.cpu, Milliseconds(900));
+}
+
+TEST_F(SandboxTest, AFullWorkspaceIsADiskLimit) {
+  const TempDir workspace(host().workspace_owner());
+  Program program =
+      shell("for i in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > /mnt/data/$i; done; sleep 20");
+  program.prepare.limits.workspace = mib(16);
+  program.attachments = {{workspace.path(), "/mnt/data", Access::read_write}};
+  const Ran ran = run(std::move(program));
+  EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out;
+}
+
 }  // namespace
 }  // namespace prims::sandbox::testing
