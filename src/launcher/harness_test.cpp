@@ -245,7 +245,7 @@ TEST(Wire, NeverMapsToHostRoot) {
   settings.outside_uid = 0;
   std::memcpy(spec.data() + sizeof(wire::Header), &settings, sizeof settings);
   wire::Spec decoded;
-  EXPECT_STREQ(wire::decode(spec, decoded), "spec: maps to host uid 0");
+  EXPECT_STREQ(wire::decode(spec, decoded), "spec: maps to host uid or gid 0");
 }
 
 }  // namespace

@@ -342,7 +342,8 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   if (!spec.rules.check(kMany)) return "spec: rules";
   if (spec.filter.empty() || spec.filter.size() % 8 != 0 || spec.filter.size() / 8 > 4096)
     return "spec: filter";
-  if (spec.settings.outside_uid == 0 || spec.settings.outside_gid == 0) return "spec: maps to host uid 0";
+  if (spec.settings.outside_uid == 0 || spec.settings.outside_gid == 0)
+    return "spec: maps to host uid or gid 0";
   if (spec.settings.entries > kMaxEntries) return "spec: entries";
   return nullptr;
 }

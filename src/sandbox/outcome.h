@@ -13,7 +13,8 @@ namespace prims::sandbox {
 struct Exited {
   int code = 0;
 };
-/// Ended by a signal that no limit of ours explains (SIGSEGV, SIGABRT, its own SIGKILL; SIGSYS is a seccomp kill).
+/// Ended by a signal that no limit of ours explains (SIGSEGV, SIGABRT, its own SIGKILL; SIGSYS is a seccomp
+/// kill).
 struct Signalled {
   int signal = 0;
 };
@@ -42,14 +43,15 @@ struct OutputLimit {
 };
 /// Killed because nobody waits for it any more.
 struct Cancelled {};
-/// The sandbox itself could not be made or broke; `step` names the launcher's step ("clone", "pivot_root", ...).
+/// The sandbox itself could not be made or broke; `step` names the launcher's step ("clone", "pivot_root",
+/// ...).
 struct SetupFailed {
   std::string step;
   int error = 0;
 };
 
-using Outcome = std::variant<Exited, Signalled, TimedOut, OutOfMemory, CpuTimeExceeded, ProcessLimit, DiskLimit,
-                             OutputLimit, Cancelled, SetupFailed>;
+using Outcome = std::variant<Exited, Signalled, TimedOut, OutOfMemory, CpuTimeExceeded, ProcessLimit,
+                             DiskLimit, OutputLimit, Cancelled, SetupFailed>;
 
 struct Usage {
   Milliseconds cpu{0};

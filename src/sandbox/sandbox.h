@@ -34,7 +34,7 @@ struct HostOptions {
 
 /// One line of `prims doctor`: an attempt made on this host and what came of it.
 struct Finding {
-  std::string name;     ///< "user namespaces"
+  std::string name;  ///< "user namespaces"
   bool holds = false;
   std::string attempt;  ///< what was tried
   std::string detail;   ///< what came of it
@@ -50,11 +50,12 @@ class Sandbox {
   /// Mounts the attachments into the waiting sandbox. Once, before start().
   virtual io::Task<Result<>> attach(std::vector<Attachment> attachments) = 0;
 
-  /// Starts the program: fully locked down (no capabilities, no_new_privs, rlimits, Landlock, seccomp) before it runs.
+  /// Starts the program: fully locked down (no capabilities, no_new_privs, rlimits, Landlock, seccomp) before
+  /// it runs.
   virtual io::Task<Result<>> start(StartSpec spec) = 0;
 
-  /// Waits for the end of the started program or the deadline, whichever is first. True: it ended. Limits watched by this
-  /// side (memory, CPU time, workspace bytes) end it too.
+  /// Waits for the end of the started program or the deadline, whichever is first. True: it ended. Limits
+  /// watched by this side (memory, CPU time, workspace bytes) end it too.
   virtual io::Task<bool> ended_by(Deadline deadline) = 0;
 
   /// Sends a signal to the started program only (not to its children). Harmless after its end.
@@ -85,8 +86,9 @@ class Host {
 
   virtual io::Task<Result<std::unique_ptr<Sandbox>>> prepare(PrepareSpec spec) = 0;
 
-  /// The host uid that files in writable attachments have on the host, whichever uid the sandbox runs as. As root it is
-  /// HostOptions::first_uid (attached through an id-mapped mount, so files never change owner between calls), else our own.
+  /// The host uid that files in writable attachments have on the host, whichever uid the sandbox runs as. As
+  /// root it is HostOptions::first_uid (attached through an id-mapped mount, so files never change owner
+  /// between calls), else our own.
   virtual uid_t workspace_owner() const = 0;
 
   virtual Tier tier() const = 0;

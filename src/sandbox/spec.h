@@ -1,8 +1,10 @@
-// What a sandbox consists of, as data. The server describes; the launcher (a separate small program) interprets.
+// What a sandbox consists of, as data. The server describes; the launcher (a separate small program)
+// interprets.
 //
-// A sandbox comes about in two halves. *Prepare* makes everything that no call has a say in: namespaces, the read-only root,
-// limits, the lock-down. *Attach* brings in what a call needs, from outside and after the lock-down: directories (workspace,
-// package layer), then the program to start. A prepared sandbox may wait between the two for as long as it likes.
+// A sandbox comes about in two halves. *Prepare* makes everything that no call has a say in: namespaces, the
+// read-only root, limits, the lock-down. *Attach* brings in what a call needs, from outside and after the
+// lock-down: directories (workspace, package layer), then the program to start. A prepared sandbox may wait
+// between the two for as long as it likes.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +23,8 @@ namespace prims::sandbox {
 
 enum class Access { read_only, read_write };
 
-/// A directory or file of the host that appears in the root, always nosuid and nodev. Read-only unless said otherwise.
+/// A directory or file of the host that appears in the root, always nosuid and nodev. Read-only unless said
+/// otherwise.
 struct BindMount {
   std::string source;  ///< absolute path on the host; must not lie in a place that a guest can write
   std::string target;  ///< absolute path inside
@@ -47,15 +50,16 @@ struct TmpfsMount {
   mode_t mode = 0700;
 };
 
-/// The file tree of a sandbox. Everything outside `tmpfs` and writable attachments is read-only after prepare.
+/// The file tree of a sandbox. Everything outside `tmpfs` and writable attachments is read-only after
+/// prepare.
 struct Root {
   std::vector<std::string> directories;  ///< empty directories: mount points for late attachments among them
   std::vector<BindMount> binds;
   std::vector<FileEntry> files;
   std::vector<SymlinkEntry> symlinks;
   std::vector<TmpfsMount> tmpfs;
-  /// Parents of directories that attachments will make writable, for Landlock (a rule on a mount point itself does not
-  /// cover what is mounted there later): for an attachment at /mnt/data this is /mnt.
+  /// Parents of directories that attachments will make writable, for Landlock (a rule on a mount point itself
+  /// does not cover what is mounted there later): for an attachment at /mnt/data this is /mnt.
   std::vector<std::string> writable_parents;
 };
 
@@ -72,7 +76,8 @@ struct Limits {
 
 enum class Network {
   none,             ///< own network namespace with only a loopback interface of its own
-  loopback_broker,  ///< the same, plus one listening TCP socket on 127.0.0.1 whose accepting side the host holds
+  loopback_broker,  ///< the same, plus one listening TCP socket on 127.0.0.1 whose accepting side the host
+                    ///< holds
 };
 
 struct PrepareSpec {
