@@ -155,12 +155,25 @@ void collect_cache(const fs::path& state, Bytes limit) {
 }
 
 Diagnosis Installer::explain(const JobResult& result) const {
-  const auto end = ended_badly(result.outcome);
-  if (!end) return diagnose(result.err, interpreter_);
-  return {Cause::other,
-          {.message = fmt::format("Installing the packages {}.", *end),
-           .hint = "Ask for fewer or smaller packages, or for versions that have wheels.",
-           .log = last_lines(to_utf8(result.err), 30)}};
+  if (const auto end = ended_badly(result.outcome)) {
+    return {Cause::other,
+            {.message = fmt::format("Installing the packages {}.", *end),
+             .hint = "Ask for fewer or smaller packages, or for versions that have wheels.",
+             .log = last_lines(to_utf8(result.err), 30)}};
+  }
+  auto found = diagnose(result.err, interpreter_);
+  const bool about_network = found.cause == Cause::unreachable || found.cause == Cause::refused;
+  if (about_network && !result.refusals.empty()) {
+    found.cause = Cause::refused;
+    found.error.message =
+        "The installation asked for something that is not let through: " + result.refusals.front();
+    found.error.hint =
+        "Only the package index and the files that it names can be reached; the setting `index_url` names "
+        "it.";
+  } else if (result.network_error) {
+    found.error.log = fmt::format("{}\n{}", *result.network_error, found.error.log);
+  }
+  return found;
 }
 
 io::Task<Result<std::string>> Installer::default_index(std::vector<sandbox::FileEntry> uv_files,

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -79,7 +80,11 @@ class FakeSandbox final : public sandbox::Sandbox {
   void kill(sandbox::Outcome) override {}
   io::Task<sandbox::Outcome> finish() override { co_return sandbox::Exited{code_}; }
   sandbox::Usage usage() const override { return {}; }
-  UniqueFd take_broker_socket() override { return UniqueFd(); }
+  UniqueFd take_broker_socket() override {
+    UniqueFd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::listen(listening.get(), 1), 0);
+    return listening;
+  }
 
  private:
   sandbox::PrepareSpec spec_;

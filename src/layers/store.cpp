@@ -1,11 +1,12 @@
 #include "layers/store.h"
 
-#include <sys/stat.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <system_error>
 #include <utility>
 
+#include "http/url.h"
 #include "layers/package_store.h"
 
 namespace prims::layers {
@@ -15,6 +16,20 @@ std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
+}
+
+Result<> check(const IndexSettings& indexes) {
+  auto all = indexes.extra;
+  if (indexes.default_url) all.push_back(*indexes.default_url);
+  for (const auto& url : all) {
+    if (const auto read = http::parse_url(url); !read) {
+      return fail(Kind::invalid_input,
+                  fmt::format("the package index \"{}\" (setting `index_url` or `extra_index_urls`) "
+                              "cannot be used: {}",
+                              without_credentials(url), read.error().message));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -28,6 +43,7 @@ Result<std::unique_ptr<Store>> Store::create(StoreOptions options, sandbox::Host
     if (failed) return fail_errno("make " + directory.string(), failed.value());
   }
   auto indexes = read_index_settings(options, variable);
+  PRIMS_RETURN_ON_ERROR(check(indexes));
   return std::make_unique<PackageStore>(std::move(options), std::move(indexes), host, workers);
 }
 

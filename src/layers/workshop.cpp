@@ -95,9 +95,31 @@ sandbox::PrepareSpec Workshop::specification(const Job& job) const {
   return spec;
 }
 
+Result<std::unique_ptr<egress::Broker>> Workshop::open_way_out(sandbox::Sandbox& sandbox,
+                                                               const Job& job) const {
+  if (job.indexes.empty()) return nullptr;
+  egress::BrokerOptions options;
+  for (const auto& index : job.indexes) {
+    PRIMS_ASSIGN_OR_RETURN(auto url, http::parse_url(index));
+    if (!url.target.ends_with('/')) url.target += '/';
+    options.indexes.push_back(std::move(url));
+  }
+  options.file_hosts = file_hosts_;
+  return egress::Broker::start(sandbox.take_broker_socket(), std::move(options));
+}
+
+void Workshop::learn_from(egress::Broker& broker, JobResult& result) {
+  broker.stop();
+  auto report = broker.report();
+  result.refusals = std::move(report.refusals);
+  if (report.upstream_answers == 0) result.network_error = std::move(report.last_upstream_error);
+  file_hosts_ = std::move(report.file_hosts);
+}
+
 io::Task<Result<JobResult>> Workshop::run(Job job) {
   auto prepared = co_await host_.prepare(specification(job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(prepared));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto broker, open_way_out(*sandbox, job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto out, make_pipe());
   PRIMS_CO_ASSIGN_OR_RETURN(auto err, make_pipe());
 
@@ -125,7 +147,9 @@ io::Task<Result<JobResult>> Workshop::run(Job job) {
   // Every process is gone, so both pipes are at their ends.
   auto joined = co_await readers.join();
   PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
-  co_return JobResult{.outcome = outcome, .out = std::move(*out_text), .err = std::move(*err_text)};
+  JobResult result{.outcome = outcome, .out = std::move(*out_text), .err = std::move(*err_text)};
+  if (broker) learn_from(*broker, result);
+  co_return result;
 }
 
 }  // namespace prims::layers

@@ -11,10 +11,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/deadline.h"
+#include "egress/broker.h"
 #include "io/task.h"
 #include "layers/store.h"
 #include "sandbox/sandbox.h"
@@ -39,6 +41,8 @@ struct JobResult {
   sandbox::Outcome outcome;
   std::string out;
   std::string err;
+  std::vector<std::string> refusals;         ///< what the broker did not let through, one sentence each
+  std::optional<std::string> network_error;  ///< no index gave any answer, and why
 
   bool succeeded() const;
 };
@@ -64,10 +68,14 @@ class Workshop {
 
  private:
   sandbox::PrepareSpec specification(const Job& job) const;
+  Result<std::unique_ptr<egress::Broker>> open_way_out(sandbox::Sandbox& sandbox, const Job& job) const;
+  void learn_from(egress::Broker& broker, JobResult& result);
 
   sandbox::Host& host_;
   Interpreter interpreter_;
   std::filesystem::path uv_;
+  std::vector<egress::FileHost>
+      file_hosts_;  // learned by earlier brokers; a warm cache does not ask the index again
 };
 
 }  // namespace prims::layers
