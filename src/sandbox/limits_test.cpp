@@ -96,6 +96,14 @@ void* take(std::size_t size, int sharing = MAP_PRIVATE) {
   }
 }
 
+/// Becomes an interpreter, whose own memory is small and the same in every build of this test.
+int python(const char* code) {
+  ::unsetenv("PYTHONUNBUFFERED");
+  ::unsetenv("PYTHONDONTWRITEBYTECODE");
+  ::execl("/usr/bin/python3", "/usr/bin/python3", "-Ic", code, nullptr);
+  return 127;
+}
+
 enum class Which { cgroup1, watchdog };
 
 class Limited : public ::testing::TestWithParam<Which> {
@@ -171,15 +179,19 @@ TEST_P(Limited, MemoryOfAllProcessesTogether) {
 TEST_P(Limited, SharedMemoryCountsOnce) {
   const auto limited = group(memory(mib(100)));
   Child child([] {
-    take(60 << 20, MAP_SHARED);
-    void* more = ::mmap(nullptr, 60 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    for (int i = 0; i < 3; ++i) {
-      if (::fork() == 0) idle();
-    }
-    ::raise(SIGSTOP);
-    touch(more, 60 << 20);
-    idle();
-    return 0;
+    return python(R"(
+import mmap, os, signal
+def take():
+    memory = mmap.mmap(-1, 60 << 20)
+    for at in range(0, 60 << 20, 4096): memory[at] = 1
+    return memory
+first = take()
+for _ in range(3):
+    if os.fork() == 0: signal.pause()
+os.kill(os.getpid(), signal.SIGSTOP)
+second = take()
+signal.pause()
+)");
   });
   ASSERT_TRUE(limited->add(child.pid()));
   child.go();
@@ -198,9 +210,9 @@ TEST_P(Limited, WhatStaysWithinItsLimitsIsLeftAlone) {
   limits.cpu_time = Milliseconds{5000};
   const auto limited = group(limits);
   Child child([] {
-    take(48 << 20);
-    ::raise(SIGSTOP);
-    return 7;
+    return python(
+        "import os, signal, sys\nkept = b'x' * (48 << 20)\nos.kill(os.getpid(), "
+        "signal.SIGSTOP)\nsys.exit(7)");
   });
   ASSERT_TRUE(limited->add(child.pid()));
   child.go();
@@ -220,9 +232,7 @@ TEST_P(Limited, WhatStaysWithinItsLimitsIsLeftAlone) {
 
 TEST_P(Limited, PythonThatAllocatesWithoutEnd) {
   const auto breach = breach_of(memory(mib(200)), [] {
-    ::execl("/usr/bin/python3", "/usr/bin/python3", "-Ic",
-            "a = []\nwhile True: a.append(bytearray(b'x' * (1 << 20)))", nullptr);
-    return 1;
+    return python("kept = []\nwhile True: kept.append(bytearray(b'x' * (1 << 20)))");
   });
   EXPECT_TRUE(breach && std::holds_alternative<OutOfMemory>(*breach));
 }
@@ -404,7 +414,7 @@ TEST(ProcessTree, ReadsNamesThatLookLikeFields) {
   const auto sample = sample_process(child.pid());
   ASSERT_TRUE(sample);
   EXPECT_EQ(sample->parent, ::getpid());
-  EXPECT_EQ(sample->threads, 1U);
+  EXPECT_GE(sample->threads, 1U);
   ASSERT_TRUE(memory_share(child.pid()));
   EXPECT_GT(memory_share(child.pid())->anonymous, Bytes{0});
 }

@@ -1,6 +1,7 @@
 #include "sandbox/watchdog.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +19,10 @@ namespace {
 
 constexpr Milliseconds kCalmPause{40};  // the sample itself takes some of the 50 ms
 constexpr Milliseconds kAlertPause{10};
-constexpr int kPausePerSample = 4;  // at most a fifth of one core goes into looking
+constexpr Milliseconds kExactPause{250};
+
+/// Below the server, whose looking must not wait for what it looks at.
+constexpr int kNiceness = 5;
 
 /// CPU time of processes that come and go. Two counts, each of which a program can keep low in its own way:
 /// what a process had used when it was last seen (misses the time after that), and what its parents collected
@@ -55,26 +59,50 @@ class CpuClock {
   std::uint64_t most_ticks_ = 0;
 };
 
-/// What all processes together hold. Reading page tables costs milliseconds per gigabyte, so below half of
-/// the limit the resident sizes serve, which count shared pages once per process.
-Bytes memory_of(const std::vector<ProcessSample>& processes, Bytes limit) {
-  Bytes resident = processes.empty() ? Bytes{} : tmpfs_used(processes.back().pid);
-  const Bytes in_tmpfs = resident;
-  for (const ProcessSample& process : processes) resident.count += process.resident.count;
-  if (resident.count <= limit.count / 2) return resident;
-  Bytes anonymous;
-  Bytes shared;
-  for (const ProcessSample& process : processes) {
-    if (const auto share = memory_share(process.pid)) {
-      anonymous.count += share->anonymous.count;
-      shared.count += share->shared.count;
-    } else {
-      anonymous.count += process.resident.count;
+/// Memory of all processes together. Their resident sizes are cheap and count a shared page once per process,
+/// so their sum is never too small; the exact figure costs a walk through page tables, milliseconds per
+/// gigabyte. It is taken when the cheap one is above the limit, and now and then for the record.
+class MemoryGauge {
+ public:
+  explicit MemoryGauge(Bytes limit) : limit_(limit) {}
+
+  void update(const std::vector<ProcessSample>& processes) {
+    const Bytes in_tmpfs = processes.empty() ? Bytes{} : tmpfs_used(processes.back().pid);
+    most_ = in_tmpfs;
+    for (const ProcessSample& process : processes) {
+      most_.count += process.resident.count;
+      peak_ = std::max(peak_, process.resident);  // one process's share is certainly used
     }
+    if (most_ <= limit_ && !next_exact_.passed()) return;
+    next_exact_ = Deadline::after(kExactPause);
+    peak_ = std::max(peak_, exact(processes, in_tmpfs));
   }
-  // A mapped file of a tmpfs is in both of these; whichever is larger is certainly used.
-  return Bytes{anonymous.count + std::max(shared, in_tmpfs).count};
-}
+
+  /// The sum of the last update, shared pages counted more than once.
+  Bytes most() const { return most_; }
+  Bytes peak() const { return peak_; }
+
+ private:
+  static Bytes exact(const std::vector<ProcessSample>& processes, Bytes in_tmpfs) {
+    Bytes anonymous;
+    Bytes shared;
+    for (const ProcessSample& process : processes) {
+      if (const auto share = memory_share(process.pid)) {
+        anonymous.count += share->anonymous.count;
+        shared.count += share->shared.count;
+      } else if (sample_process(process.pid)) {
+        anonymous.count += process.resident.count;  // it lives and hides: all of it counts
+      }
+    }
+    // A mapped file of a tmpfs is in both of these; whichever is larger is certainly used.
+    return Bytes{anonymous.count + std::max(shared, in_tmpfs).count};
+  }
+
+  Bytes limit_;
+  Bytes most_;
+  Bytes peak_;
+  Deadline next_exact_{Clock::time_point{}};
+};
 
 /// The first of them is the sandbox's init, with which all others die.
 void kill_each(const std::vector<ProcessSample>& processes) {
@@ -84,11 +112,12 @@ void kill_each(const std::vector<ProcessSample>& processes) {
 /// What the sampling thread and the loop's thread share about one group.
 class Watched {
  public:
-  explicit Watched(const Limits& limits) : limits_(limits) {}
+  explicit Watched(const Limits& limits) : limits_(limits), memory_(limits.memory) {}
 
   Result<> add(pid_t pid) {
     const auto process = sample_process(pid);
     if (!process) return fail(Kind::not_found, "the process to watch has ended");
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(pid), kNiceness);
     const std::scoped_lock lock(mutex_);
     roots_.push_back({pid, process->start_time});
     return {};
@@ -97,22 +126,20 @@ class Watched {
   std::optional<Milliseconds> sample() {
     if (stopped) return std::nullopt;
     if (!wanted.exchange(false)) return kCalmPause;
-    const auto start = Clock::now();
     const std::vector<ProcessSample> processes = tree();
     const Milliseconds cpu = cpu_clock_.update(processes);
-    const Bytes memory = memory_of(processes, limits_.memory);
+    memory_.update(processes);
     // As a kernel's memory killer would: whoever polls may be late.
-    if (memory > limits_.memory) kill_each(processes);
+    if (memory_.peak() > limits_.memory) kill_each(processes);
     std::uint32_t threads = 0;
     for (const ProcessSample& process : processes) threads += process.threads;
-    const bool near = memory.count > limits_.memory.count / 2 || threads > limits_.processes / 2;
-    const auto spent = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+    const bool near = memory_.most().count > limits_.memory.count / 2 || threads > limits_.processes / 2;
     const std::scoped_lock lock(mutex_);
     usage_.cpu = std::max(usage_.cpu, cpu);
-    usage_.peak_memory = std::max(usage_.peak_memory, memory);
+    usage_.peak_memory = memory_.peak();
     usage_.peak_processes = std::max(usage_.peak_processes, threads);
     if (near) wanted = true;  // also while nobody looks
-    return std::max(near ? kAlertPause : kCalmPause, kPausePerSample * spent);
+    return near ? kAlertPause : kCalmPause;
   }
 
   Usage usage() const {
@@ -151,7 +178,8 @@ class Watched {
   };
 
   const Limits limits_;
-  CpuClock cpu_clock_;  // the sampling thread's alone
+  CpuClock cpu_clock_;  // this and the next are the sampling thread's alone
+  MemoryGauge memory_;
   mutable std::mutex mutex_;
   std::vector<Root> roots_;
   Usage usage_;
