@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=(--dry-run -Werror)
 [[ "${1:-}" == --fix ]] && mode=(-i)
-git ls-files -z '*.h' '*.cpp' '*.c' | xargs -0 -n 16 -P 2 clang-format-19 "${mode[@]}"
+git ls-files -z 'src/*.h' 'src/*.cpp' 'src/*.c' 'fuzz/*.h' 'fuzz/*.cpp' 'tools/*.cpp' | xargs -0 -n 16 -P 2 clang-format-19 "${mode[@]}"

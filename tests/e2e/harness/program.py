@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-PRIMS = os.path.abspath(os.environ.get("PRIMS", "build/dev/src/cli/prims"))
+PRIMS = os.path.abspath(os.environ.get("PRIMS", "build/dev/prims"))
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 READY = re.compile(rb"http://[^\s/]+:(\d+)/mcp")
 START_S = 60  # how long a server may take to listen
