@@ -17,7 +17,7 @@ namespace prims::egress {
 namespace {
 
 /// A name look-up that hangs in the C library holds its loop up; nobody waits longer than this for it.
-constexpr Milliseconds kStopTime{1000};
+constexpr Milliseconds kStopTime{250};
 
 /// Belongs to the broker's thread, which also destroys it.
 struct Running {

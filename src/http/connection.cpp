@@ -96,7 +96,8 @@ io::Task<bool> Connection::read_request(std::shared_ptr<Connection> self, Reques
     const bool more = co_await read_more(self);
     if (more) continue;
     if (self->expired_ && self->phase_ != Phase::idle) {
-      co_await refuse(self, Refusal{408, "the request did not arrive in time"});
+      Refusal late{408, "the request did not arrive in time"};
+      co_await refuse(self, std::move(late));
     }
     co_return false;
   }
@@ -107,7 +108,8 @@ io::Task<bool> Connection::welcome_body(std::shared_ptr<Connection> self, const 
   const auto expected = parser->headers().get("Expect");
   if (!expected || !parser->is_http_1_1()) co_return true;
   if (!iequals(*expected, "100-continue")) {
-    co_await refuse(self, Refusal{417, "unknown expectation"});
+    Refusal unknown{417, "unknown expectation"};
+    co_await refuse(self, std::move(unknown));
     co_return false;
   }
   if (!self->input_.empty()) co_return true;  // the body is already on its way
