@@ -96,8 +96,9 @@ struct Engine::Environment {
   layers::Layer layer;
 };
 
-Engine::Engine(const Settings& settings, io::Loop& loop, io::Workers& workers)
+Engine::Engine(const Settings& settings, PrepareBase prepare_base, io::Loop& loop, io::Workers& workers)
     : settings_(settings),
+      prepare_base_(prepare_base),
       workers_(workers),
       background_(loop.executor()),
       admission_(settings.concurrent_runs, settings.queue_length),
@@ -249,7 +250,7 @@ io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,
     const auto& error = std::get<layers::DependencyError>(outcome);
     report->hint = fmt::format("Ran on plain Python: the base packages ({}) could not be prepared. {} {}",
                                fmt::join(settings_.base_packages, ", "), error.message, error.hint);
-  } else {
+  } else if (prepare_base_ == PrepareBase::in_background) {
     prepare_base_in_background();
   }
   auto plain = co_await store_->plain();

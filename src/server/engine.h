@@ -36,9 +36,12 @@ struct Call {
   std::optional<std::filesystem::path> copy_output_to;  ///< artifacts are copied here after the run
 };
 
+/// Whether a first call that does not need the base packages has them made for the next one.
+enum class PrepareBase { in_background, when_needed };
+
 class Engine {
  public:
-  Engine(const Settings& settings, io::Loop& loop, io::Workers& workers);
+  Engine(const Settings& settings, PrepareBase prepare_base, io::Loop& loop, io::Workers& workers);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -77,6 +80,7 @@ class Engine {
   void prepare_base_in_background();
 
   const Settings& settings_;
+  const PrepareBase prepare_base_;
   io::Workers& workers_;
   io::TaskScope background_;
   Admission admission_;

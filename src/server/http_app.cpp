@@ -163,7 +163,7 @@ io::Task<int> serve_until_signal(const Settings* settings, Engine* engine, trans
 int serve(const Settings& settings) {
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, loop, workers);
+  Engine engine(settings, PrepareBase::in_background, loop, workers);
   Tools tools(settings, engine);
   transport::StreamableHttp mcp(loop.executor(), tools, server_info(settings), mcp_options(settings));
   return loop.run_until_done(serve_until_signal(&settings, &engine, &mcp));

@@ -44,7 +44,7 @@ io::Task<Result<Report>> run_call(Engine* engine, Call call, std::shared_ptr<io:
 Result<RunOutcome> run_once(const Settings& settings, RunRequest request) {
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, loop, workers);
+  Engine engine(settings, PrepareBase::when_needed, loop, workers);
   Call call;
   call.code = std::move(request.code);
   call.arguments = std::move(request.arguments);
