@@ -101,7 +101,8 @@ class LifeTest : public SandboxTest {
 
 io::Task<> run_some(Host& host, std::string workspace, int count, int& good) {
   for (int i = 0; i < count; ++i) {
-    auto made = co_await host.prepare({.root = minimal_root()});
+    PrepareSpec spec{.root = minimal_root()};
+    auto made = co_await host.prepare(std::move(spec));
     if (!made) co_return;
     std::vector<Attachment> attachments{{workspace, "/mnt/data", Access::read_write}};
     auto attached = co_await (*made)->attach(std::move(attachments));
@@ -151,7 +152,8 @@ TEST_F(LifeTest, DroppedSandboxesAreKilledAndReaped) {
 }
 
 io::Task<Result<Outcome>> lose_launcher(Host& host) {
-  auto made = co_await host.prepare({.root = minimal_root()});
+  PrepareSpec spec{.root = minimal_root()};
+  auto made = co_await host.prepare(std::move(spec));
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(made));
   StartSpec start;
   start.argv = {"/bin/sleep", "1000"};

@@ -66,7 +66,7 @@ Process::~Process() {
   if (init_pidfd_) ::poll(&init, 1, static_cast<int>(kAnswerTime.count()));
 }
 
-void Process::listen(io::Executor executor) {
+void Process::listen(const io::Executor& executor) {
   io::spawn(executor, listen_to_launcher(shared_from_this()), "launcher of a sandbox");
   io::spawn(executor, listen_to_init(shared_from_this()), "init of a sandbox");
   io::spawn(executor, watch_limits(shared_from_this()), "limits of a sandbox");

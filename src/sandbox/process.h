@@ -36,7 +36,7 @@ class Process : public std::enable_shared_from_this<Process> {
   ~Process();
 
   /// Starts the Tasks that listen. Once.
-  void listen(io::Executor executor);
+  void listen(const io::Executor& executor);
 
   /// Waits until init is locked down and ready. An Error names the launcher's step that failed.
   static io::Task<Result<>> prepared(std::shared_ptr<Process> self, Deadline deadline);

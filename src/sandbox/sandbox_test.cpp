@@ -251,7 +251,8 @@ TEST_F(SandboxTest, PassesExtraDescriptorsAndNoOthers) {
 }
 
 io::Task<Result<Outcome>> interrupt(Host& host) {
-  auto made = co_await host.prepare({.root = minimal_root()});
+  PrepareSpec spec{.root = minimal_root()};
+  auto made = co_await host.prepare(std::move(spec));
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(made));
   int ends[2] = {};
   if (::pipe2(ends, O_CLOEXEC) != 0) co_return fail_errno("pipe2");
