@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kPipelinedBytes = 16 << 10;
 constexpr Milliseconds kLingerTime{1000};
 constexpr std::size_t kLingerBytes = 1 << 20;
+/// So many writes in a row may succeed at once before other connections get their turn.
+constexpr unsigned kTurn = 16;
 
 /// A blank line before a request is skipped (RFC 9112 section 2.2).
 std::size_t blank_lines(std::string_view bytes) {
@@ -157,6 +160,7 @@ io::Task<> Connection::refuse(std::shared_ptr<Connection> self, Refusal refusal)
 }
 
 io::Task<bool> Connection::read_more(std::shared_ptr<Connection> self) {
+  self->writes_in_a_row_ = 0;
   if (self->input_ended_) co_return false;
   const std::span<char> room = self->input_.room();
   if (room.empty()) co_return false;
@@ -170,6 +174,10 @@ io::Task<bool> Connection::read_more(std::shared_ptr<Connection> self) {
 io::Task<Result<>> Connection::write(std::shared_ptr<Connection> self, Parts parts) {
   if (self->writing_) co_return fail(Kind::internal, "two writes at once on one connection");
   self->writing_ = true;
+  if (++self->writes_in_a_row_ >= kTurn) {
+    self->writes_in_a_row_ = 0;
+    co_await asio::post(self->socket_.get_executor(), asio::use_awaitable);
+  }
   const auto deadline_before = self->deadline_;
   std::array<iovec, 3> pieces{};
   for (std::size_t i = 0; i < parts.size(); ++i) pieces[i] = {parts[i].data(), parts[i].size()};

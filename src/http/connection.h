@@ -76,6 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool watching_ = false;
   bool input_ended_ = false;
   bool writing_ = false;
+  unsigned writes_in_a_row_ = 0;
   std::shared_ptr<Responder::Exchange> exchange_;  // of the request being handled; shared with its Responders
 };
 
@@ -101,7 +102,10 @@ class Responder::Exchange {
   bool keep_alive() const { return traits_.keep_alive; }
   const std::shared_ptr<io::Cancellation>& closed() const { return closed_; }
   /// The handler has returned: later calls fail.
-  void detach() { connection_ = nullptr; }
+  void detach() {
+    connection_ = nullptr;
+    closed_->on_request({});  // its action may hold a Responder, and so this object
+  }
 
  private:
   Result<> begin(const Response& response);

@@ -204,6 +204,22 @@ TEST(Stream, CloseEndsAWaitUnderWay) {
   EXPECT_EQ(kind_of(*kept.result), Kind::cancelled);
 }
 
+Task<> read_forever(Stream* stream, const bool* enough) {
+  std::vector<char> buffer(4096);
+  while (!*enough) {
+    [[maybe_unused]] auto got = co_await stream->read_some(buffer, Deadline::never());
+  }
+}
+
+TEST(Stream, AReaderThatNeverWaitsLeavesOthersTheirTurn) {
+  Loop loop;
+  Stream zero(UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)));
+  bool enough = false;
+  loop.post([&] { loop.post([&] { enough = true; }); });
+  loop.run_until_done(read_forever(&zero, &enough));
+  EXPECT_TRUE(enough);
+}
+
 TEST(Stream, RegularFilesAndDevNullNeedNoPolling) {
   Loop loop;
   Stream null(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)));

@@ -6,6 +6,7 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
@@ -14,9 +15,18 @@
 namespace prims::io {
 namespace asio = boost::asio;
 
+namespace {
+
+/// So many reads or writes in a row may succeed at once before other Tasks get their turn.
+constexpr unsigned kTurn = 16;
+
+}  // namespace
+
 struct Stream::State {
   UniqueFd unregistered;                             // until a Task first has to wait
   std::optional<asio::posix::stream_descriptor> io;  // owns the descriptor afterwards
+
+  unsigned in_a_row = 0;
 
   int fd() { return io && io->is_open() ? io->native_handle() : unregistered.get(); }
 
@@ -91,6 +101,7 @@ Task<Result<>> Stream::write_all(std::string_view data, Deadline deadline) {
 Task<Result<>> Stream::wait(std::shared_ptr<State> state, Ready what, Deadline deadline) {
   const Executor executor = co_await this_executor;
   PRIMS_CO_RETURN_ON_ERROR(state->enroll(executor));
+  state->in_a_row = 0;
   const auto type = what == Ready::read ? asio::posix::descriptor_base::wait_read
                                         : asio::posix::descriptor_base::wait_write;
   boost::system::error_code error;
@@ -112,8 +123,21 @@ Task<Result<>> Stream::wait(std::shared_ptr<State> state, Ready what, Deadline d
   co_return fail_errno("wait for descriptor", error.value());
 }
 
+/// Lets others run now and then; fails once the descriptor is closed.
+Task<Result<>> Stream::take_turn(std::shared_ptr<State> state) {
+  if (++state->in_a_row >= kTurn) {
+    state->in_a_row = 0;
+    const Executor executor = co_await this_executor;
+    co_await asio::post(executor, asio::use_awaitable);
+  }
+  if (state->fd() < 0) co_return fail(Kind::cancelled, "the descriptor is closed");
+  co_return Result<>();
+}
+
 Task<Result<std::size_t>> Stream::read_from(std::shared_ptr<State> state, std::span<char> into,
                                             Deadline deadline) {
+  auto turn = co_await take_turn(state);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(turn));
   for (;;) {
     const ssize_t got = ::read(state->fd(), into.data(), into.size());
     if (got >= 0) co_return static_cast<std::size_t>(got);
@@ -125,6 +149,8 @@ Task<Result<std::size_t>> Stream::read_from(std::shared_ptr<State> state, std::s
 }
 
 Task<Result<>> Stream::write_to(std::shared_ptr<State> state, std::string_view data, Deadline deadline) {
+  auto turn = co_await take_turn(state);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(turn));
   while (!data.empty()) {
     const ssize_t put = ::write(state->fd(), data.data(), data.size());
     if (put >= 0) {

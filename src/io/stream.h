@@ -43,6 +43,7 @@ class Stream {
   struct State;
   enum class Ready { read, write };
   static Task<Result<>> wait(std::shared_ptr<State> state, Ready what, Deadline deadline);
+  static Task<Result<>> take_turn(std::shared_ptr<State> state);
   static Task<Result<std::size_t>> read_from(std::shared_ptr<State> state, std::span<char> into,
                                              Deadline deadline);
   static Task<Result<>> write_to(std::shared_ptr<State> state, std::string_view data, Deadline deadline);
