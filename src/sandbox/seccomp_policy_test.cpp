@@ -80,7 +80,7 @@ std::vector<int> answers(const Bytecode& filter, const std::vector<Call>& calls)
       if (!runs) ::syscall(number, a[0], a[1], a[2], 0, 0, 0);
       shared[i] = runs ? kWouldRun : errno;
     }
-    ::_exit(0);
+    ::syscall(SYS_exit_group, 0);  // _exit() makes other calls first in builds with a sanitizer
   }
   int status = 0;
   ::waitpid(child, &status, 0);
