@@ -201,20 +201,4 @@ Result<LoadedSettings> load_settings(const Sources& sources) {
   return Loader(sources).run();
 }
 
-bool is_loopback(std::string_view host) {
-  if (host == "localhost" || host == "::1" || host == "[::1]") return true;
-  // Only a complete address counts: a name such as 127.example.org is not one.
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
-Result<> check_exposure(const Settings& settings) {
-  if (is_loopback(settings.host) || settings.allow_unauthenticated) return {};
-  return fail(Kind::denied,
-              fmt::format("listening on {} would let everyone who reaches this machine run code: nobody has "
-                          "to prove who they "
-                          "are. Listen on localhost behind a proxy that authenticates, or accept it with "
-                          "--allow-unauthenticated",
-                          settings.host));
-}
-
 }  // namespace prims::server

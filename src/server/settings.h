@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -103,11 +102,5 @@ std::vector<std::filesystem::path> configuration_files(const Sources& sources);
 
 /// An error names the setting, where the value came from, and what is accepted.
 Result<LoadedSettings> load_settings(const Sources& sources);
-
-/// Whether `host` names this machine only: localhost, 127.0.0.0/8, ::1.
-bool is_loopback(std::string_view host);
-
-/// Refuses to listen beyond loopback while nobody has to prove who they are, unless the settings say so.
-Result<> check_exposure(const Settings& settings);
 
 }  // namespace prims::server

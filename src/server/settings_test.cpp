@@ -257,22 +257,5 @@ TEST(SettingsReference, TheReadmeHoldsTheTableOfLimits) {
   EXPECT_THAT(page("README.md"), HasSubstr(limits_table()));
 }
 
-TEST(Exposure, OnlyLoopbackNeedsNoProof) {
-  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"})
-    EXPECT_TRUE(is_loopback(host)) << host;
-  for (const char* host :
-       {"0.0.0.0", "::", "127.example.org", "localhost.example.org", "10.0.0.1", "", "::ffff:127.0.0.1"}) {
-    EXPECT_FALSE(is_loopback(host)) << host;
-  }
-  Settings settings;
-  EXPECT_TRUE(check_exposure(settings));
-  settings.host = "0.0.0.0";
-  const auto refused = check_exposure(settings);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("0.0.0.0"), HasSubstr("--allow-unauthenticated")));
-  settings.allow_unauthenticated = true;
-  EXPECT_TRUE(check_exposure(settings));
-}
-
 }  // namespace
 }  // namespace prims::server
