@@ -93,7 +93,11 @@ Reaction ServerCore::legacy_request(Message request, const LegacyPeer& peer) {
   context.principal = peer.principal;
   context.client_name = peer.client_name;
   context.legacy_session = peer.scope;
-  return start(std::move(request), std::move(context), out, peer.scope, nullptr);
+  Reaction reaction = start(std::move(request), std::move(context), out, peer.scope, nullptr);
+  // Old clients take a status other than 200 for a broken connection and never read the error.
+  if (auto* reply = std::get_if<Reply>(&reaction); reply != nullptr && reply->status == 400)
+    reply->status = 200;
+  return reaction;
 }
 
 std::optional<Refusal> ServerCore::check_modern(const Message& request, const ModernPeer& peer,

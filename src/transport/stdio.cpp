@@ -56,8 +56,8 @@ class StdioServer::Batch final : public Outlet {
   std::size_t open_calls_;
 };
 
-StdioServer::StdioServer(io::Executor executor, ToolHost& host, mcp::ServerInfo info, StandardStreams streams,
-                         StdioOptions options)
+StdioServer::StdioServer(const io::Executor& executor, ToolHost& host, mcp::ServerInfo info,
+                         StandardStreams streams, StdioOptions options)
     : host_(host),
       options_(options),
       core_(std::move(info), host.tools(), options.calls),
@@ -81,7 +81,7 @@ io::Task<> StdioServer::write() {
   stop();
 }
 
-void StdioServer::start(std::vector<mcp::StartedCall> calls, std::shared_ptr<Outlet> outlet) {
+void StdioServer::start(std::vector<mcp::StartedCall> calls, const std::shared_ptr<Outlet>& outlet) {
   for (mcp::StartedCall& call : calls) RunningCall::start(calls_, host_, std::move(call), outlet);
 }
 

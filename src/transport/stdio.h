@@ -33,7 +33,7 @@ struct StdioOptions {
 class StdioServer {
  public:
   /// `host` must outlive the server.
-  StdioServer(io::Executor executor, ToolHost& host, mcp::ServerInfo info, StandardStreams streams,
+  StdioServer(const io::Executor& executor, ToolHost& host, mcp::ServerInfo info, StandardStreams streams,
               StdioOptions options);
 
   /// Serves until the input ends, the output is gone, or stop(). Every run has been cancelled by then.
@@ -47,7 +47,7 @@ class StdioServer {
   class Batch;
   io::Task<> write();
   io::Task<> react(mcp::StdioReaction reaction);
-  void start(std::vector<mcp::StartedCall> calls, std::shared_ptr<Outlet> outlet);
+  void start(std::vector<mcp::StartedCall> calls, const std::shared_ptr<Outlet>& outlet);
 
   ToolHost& host_;
   StdioOptions options_;
