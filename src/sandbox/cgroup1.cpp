@@ -259,8 +259,13 @@ class Cgroup1Group : public LimitGroup {
 
 class Cgroup1Backend : public LimitBackend {
  public:
-  explicit Cgroup1Backend(std::vector<ServerCgroup> servers)
-      : hierarchies_(std::make_shared<const Hierarchies>(std::move(servers))) {}
+  Cgroup1Backend(std::vector<ServerCgroup> servers, std::vector<Cgroup1Mount> mounts)
+      : hierarchies_(std::make_shared<const Hierarchies>(std::move(servers))) {
+    background_.add([mounts = std::move(mounts)]() -> std::optional<Milliseconds> {
+      std::ranges::for_each(mounts, sweep_dead_servers);
+      return std::nullopt;
+    });
+  }
 
   Result<std::unique_ptr<LimitGroup>> make_group(std::string_view name, const Limits& limits) override {
     return Cgroup1Group::create(std::string(name), limits, hierarchies_, background_);
@@ -301,7 +306,7 @@ Result<std::unique_ptr<LimitBackend>> make_cgroup1_backend() {
     PRIMS_ASSIGN_OR_RETURN(auto server, ServerCgroup::create(mount, name));
     servers.push_back(std::move(server));
   }
-  auto backend = std::make_unique<Cgroup1Backend>(std::move(servers));
+  auto backend = std::make_unique<Cgroup1Backend>(std::move(servers), mounts);
   PRIMS_RETURN_ON_ERROR(backend->make_group("probe", Limits{}));
   return backend;
 }

@@ -58,26 +58,35 @@ void remove_tree(int parent, const std::string& name) {
   ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
 }
 
-void remove_dead_servers(const std::string& parent) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(parent.c_str()), ::closedir);
-  if (!stream) return;
-  while (const dirent* entry = ::readdir(stream.get())) {
+constexpr int kDeepest = 12;
+constexpr int kMostAttempts = 20;
+
+void sweep(int directory, int depth) {
+  const int fd = ::fcntl(directory, F_DUPFD_CLOEXEC, 0);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
     const std::string name = entry->d_name;
-    if (entry->d_type != DT_DIR || !name.starts_with(kServerPrefix)) continue;
-    const UniqueFd fd(
-        ::openat(::dirfd(stream.get()), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) remove_tree(::dirfd(stream.get()), name);
+    if (entry->d_type != DT_DIR || name == "." || name == "..") continue;
+    const UniqueFd below(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!below) continue;
+    if (!name.starts_with(kServerPrefix)) {
+      if (depth < kDeepest) sweep(below.get(), depth + 1);
+    } else if (::flock(below.get(), LOCK_EX | LOCK_NB) == 0) {
+      remove_tree(fd, name);
+    }
   }
 }
 
 Result<UniqueFd> make_and_lock(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) != 0) return fail_errno("mkdir " + path);
-  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  // A server that starts at this moment may have swept the directory away before the lock is held.
-  if (!directory || ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 || ::access(path.c_str(), F_OK) != 0) {
-    return fail_errno("lock " + path);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir " + path);
+    UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    // Until the lock is held, another server's sweep may take the directory away.
+    const bool ours =
+        directory && ::flock(directory.get(), LOCK_EX) == 0 && ::access(path.c_str(), F_OK) == 0;
+    if (ours) return directory;
   }
-  return directory;
+  return fail(Kind::unavailable, "lock " + path);
 }
 
 }  // namespace
@@ -126,13 +135,17 @@ std::vector<Cgroup1Mount> find_cgroup1_mounts(std::string_view mountinfo, std::s
 Result<ServerCgroup> ServerCgroup::create(const Cgroup1Mount& mount, const std::string& name) {
   std::optional<Error> first_error;
   for (const std::string& parent : {mount.own_path, mount.mount_point}) {
-    remove_dead_servers(parent);
     const std::string path = parent + '/' + name;
     auto directory = make_and_lock(path);
     if (directory) return ServerCgroup(mount.controllers, path, *std::move(directory));
     if (!first_error) first_error = directory.error();
   }
   return std::unexpected(*std::move(first_error));
+}
+
+void sweep_dead_servers(const Cgroup1Mount& mount) {
+  const UniqueFd top(::open(mount.mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (top) sweep(top.get(), 0);
 }
 
 ServerCgroup::~ServerCgroup() {

@@ -24,7 +24,7 @@ std::vector<Cgroup1Mount> find_cgroup1_mounts(std::string_view mountinfo, std::s
 /// A directory of our own in one hierarchy, made and locked. Removed with this when no process is left in it.
 class ServerCgroup {
  public:
-  /// `name` is the same in every hierarchy. Directories of dead servers beside it are removed on the way.
+  /// `name` is unique on this machine and the same in every hierarchy.
   static Result<ServerCgroup> create(const Cgroup1Mount& mount, const std::string& name);
 
   ServerCgroup(ServerCgroup&&) = default;
@@ -45,6 +45,10 @@ class ServerCgroup {
   std::string path_;
   UniqueFd directory_;  // carries the lock
 };
+
+/// Removes what servers that died have left anywhere in the hierarchy: their directories are those with the
+/// prefix below that nobody has locked. May take long where there are many cgroups.
+void sweep_dead_servers(const Cgroup1Mount& mount);
 
 /// Prefix of every server's directory.
 inline constexpr std::string_view kServerPrefix = "prims-";
