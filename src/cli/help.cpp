@@ -27,8 +27,8 @@ Examples:
   prims serve --port 0                 any free port; the address is printed when ready
   prims serve --memory 4GiB --timeout 5m
 
-Serves on 127.0.0.1 and ::1. GET /healthz answers while the server is up. SIGTERM lets running calls end; a second one
-ends at once.
+Serves on 127.0.0.1 and ::1. GET /healthz answers while the server is up. SIGTERM lets running calls
+end; a second one ends at once.
 )help",
          {"Serving", "This process", "Sandbox", "Python and packages", "Limits of one run"}},
     Page{"stdio",
@@ -55,9 +55,9 @@ Examples:
   prims run --output results plot.py   copies what the program wrote to output/
   prims run --json script.py           the object that the MCP tool returns
 
-Standard output and error are the program's own. Standard input is read to its end before the program starts, unless it
-is a terminal. Exit status: the program's; 124 timeout, 125 no sandbox, 130 interrupted, 137 memory, 128 + n for signal n,
-2 for a mistake on the command line.
+Standard output and error are the program's own. Standard input is read to its end before the program
+starts, unless it is a terminal. Exit status: the program's; 124 timeout, 125 no sandbox, 130
+interrupted, 137 memory, 128 + n for signal n, 2 for a mistake on the command line.
 
 Options:
   -c CODE                            the program itself
@@ -76,8 +76,9 @@ Examples:
   prims call http://localhost:9000/mcp run_code '{"code": "print(6 * 7)"}'
   prims call run_code '{"code": "1 + 1"}' -- prims stdio
 
-Speaks both eras of the protocol. Progress goes to standard error as it comes. JSON may be "-" for standard input. Exit
-status: 0, 1 when the tool or the server reports an error, 2 for a mistake on the command line.
+Speaks both eras of the protocol. Progress goes to standard error as it comes. JSON may be "-" for
+standard input. Exit status: 0, 1 when the tool or the server reports an error, 2 for a mistake on the
+command line.
 
 Options:
   --json                             print the server's answer as one JSON object
