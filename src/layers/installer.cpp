@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "layers/hash.h"
 #include "layers/lock.h"
 #include "layers/tree.h"
 #include "layers/uv_tool.h"
@@ -134,12 +136,18 @@ Result<> Installer::make_writable(const fs::path& directory) const {
   return {};
 }
 
-/// Held while uv works on the shared cache.
-Result<UniqueFd> Installer::use_cache() const {
+Result<Installer::SharedCache> Installer::use_cache(const std::vector<std::string>& indexes) const {
   UniqueFd fd(::open((state_ / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   // Whoever empties the cache holds the lock for one rename only.
   if (!fd || ::flock(fd.get(), LOCK_SH) != 0) return fail_errno("lock uv's cache");
-  return fd;
+  // Inside, every index has the same address, so each list of indexes has a cache of its own.
+  const auto home =
+      state_ / "uv-cache" / sha256_hex(fmt::format("{}", fmt::join(indexes, "\n"))).substr(0, 16);
+  std::error_code failed;
+  fs::create_directories(home, failed);
+  if (failed) return fail_errno(home.string(), failed.value());
+  PRIMS_RETURN_ON_ERROR(make_writable(home / "cache"));
+  return SharedCache{std::move(fd), home / "cache", home / "file-hosts.json"};
 }
 
 void collect_cache(const fs::path& state, Bytes limit) {
@@ -184,6 +192,7 @@ io::Task<Result<std::string>> Installer::default_index(std::vector<sandbox::File
           .files = std::move(uv_files),
           .attachments = {},
           .indexes = {},
+          .file_hosts = {},
           .deadline = deadline};
   for (const auto& file : job.files) {
     if (file.path == kUvUserFile) job.environment.push_back("UV_CONFIG_FILE=" + file.path);
@@ -204,8 +213,8 @@ io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::compile(std::string
   const auto state = state_;
   auto making = co_await workers_.run([state] { return BuildDirectory::create(state / "builds"); });
   PRIMS_CO_ASSIGN_OR_RETURN(const auto work, std::move(making));
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto using_cache, use_cache());
-  const auto cache = build == Build::never ? state_ / "uv-cache" : work.path() / "cache";
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, use_cache(indexes));
+  const auto cache = build == Build::never ? shared.directory : work.path() / "cache";
   PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
   const auto environment = work.path() / "env";
   PRIMS_CO_RETURN_ON_ERROR(write_skeleton(environment, interpreter_, workshop_.owner()));
@@ -220,6 +229,7 @@ io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::compile(std::string
           .files = {{.path = kRequirements, .content = std::move(requirements)}},
           .attachments = {readable(environment, kEnvironmentMount), writable(cache, kCacheMount)},
           .indexes = std::move(indexes),
+          .file_hosts = shared.file_hosts,
           .deadline = deadline};
   auto ran = co_await workshop_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto result, std::move(ran));
@@ -241,8 +251,8 @@ io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::resolve(std::string
 io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Locked locked,
                                                              std::vector<std::string> indexes,
                                                              Deadline deadline) {
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto using_cache, use_cache());
-  const auto cache = locked.needs_build ? build / "cache" : state_ / "uv-cache";
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, use_cache(indexes));
+  const auto cache = locked.needs_build ? build / "cache" : shared.directory;
   PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
   auto argv = uv_command({"pip", "install", "--no-config", "--no-deps", "--require-hashes", "--link-mode",
                           "copy", "--python", kEnvironmentPython, "--cache-dir", kCacheMount});
@@ -254,6 +264,7 @@ io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Loc
           .files = {{.path = kLock, .content = std::move(locked.lock)}},
           .attachments = {writable(build / "env", kEnvironmentMount), writable(cache, kCacheMount)},
           .indexes = std::move(indexes),
+          .file_hosts = shared.file_hosts,
           .deadline = deadline};
   auto ran = co_await workshop_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
@@ -272,6 +283,7 @@ io::Task<Result<>> Installer::compile_modules(fs::path environment, Deadline dea
           .files = {},
           .attachments = {writable(environment, kEnvironmentMount)},
           .indexes = {},
+          .file_hosts = {},
           .deadline = deadline};
   auto ran = co_await workshop_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
@@ -288,6 +300,7 @@ io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
           .files = {},
           .attachments = {readable(build / "env", kEnvironmentMount), writable(output, kOutputMount)},
           .indexes = {},
+          .file_hosts = {},
           .deadline = deadline};
   auto ran = co_await workshop_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
@@ -299,10 +312,10 @@ io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
   co_return Result<>();
 }
 
-io::Task<Result<std::variant<Bytes, Diagnosis>>> Installer::install(const BuildDirectory& build,
-                                                                    Locked locked,
-                                                                    std::vector<std::string> indexes,
-                                                                    Progress progress, Deadline deadline) {
+io::Task<Result<std::variant<TreeSize, Diagnosis>>> Installer::install(const BuildDirectory& build,
+                                                                       Locked locked,
+                                                                       std::vector<std::string> indexes,
+                                                                       Progress progress, Deadline deadline) {
   const auto directory = build.path();
   const auto environment = directory / "env";
   const bool has_matplotlib = locks_package(locked.lock, "matplotlib");
@@ -325,7 +338,7 @@ io::Task<Result<std::variant<Bytes, Diagnosis>>> Installer::install(const BuildD
     auto prepared = co_await prepare_fonts(directory, Deadline::after(kFontTime));
     PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   }
-  auto finished = co_await workers_.run([environment, interpreter]() -> Result<Bytes> {
+  auto finished = co_await workers_.run([environment, interpreter]() -> Result<TreeSize> {
     PRIMS_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
     return finish_tree(environment);
   });

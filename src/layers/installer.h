@@ -14,6 +14,7 @@
 #include "layers/build_directory.h"
 #include "layers/diagnosis.h"
 #include "layers/index_settings.h"
+#include "layers/tree.h"
 #include "layers/workshop.h"
 
 namespace prims::layers {
@@ -41,12 +42,18 @@ class Installer {
                                                             Deadline deadline);
 
   /// Fills `build`/env from a lock: a finished tree, ready to publish. Returns its size.
-  io::Task<Result<std::variant<Bytes, Diagnosis>>> install(const BuildDirectory& build, Locked locked,
-                                                           std::vector<std::string> indexes,
-                                                           Progress progress, Deadline deadline);
+  io::Task<Result<std::variant<TreeSize, Diagnosis>>> install(const BuildDirectory& build, Locked locked,
+                                                              std::vector<std::string> indexes,
+                                                              Progress progress, Deadline deadline);
 
  private:
   enum class Build { never, when_needed };
+
+  struct SharedCache {
+    UniqueFd lock;
+    std::filesystem::path directory;   ///< what uv writes to
+    std::filesystem::path file_hosts;  ///< what the broker learned from these indexes
+  };
 
   io::Task<Result<std::variant<Locked, Diagnosis>>> compile(std::string requirements,
                                                             std::vector<std::string> indexes, Build build,
@@ -56,7 +63,8 @@ class Installer {
   io::Task<Result<>> compile_modules(std::filesystem::path environment, Deadline deadline);
   io::Task<Result<>> prepare_fonts(std::filesystem::path build, Deadline deadline);
   Result<> make_writable(const std::filesystem::path& directory) const;
-  Result<UniqueFd> use_cache() const;
+  /// The cache of these indexes, locked against being emptied.
+  Result<SharedCache> use_cache(const std::vector<std::string>& indexes) const;
   Diagnosis explain(const JobResult& result) const;
 
   std::filesystem::path state_;

@@ -45,6 +45,11 @@ std::vector<std::string> names(const RequirementSet& set) {
   return all;
 }
 
+struct Skeleton {
+  std::unique_ptr<BuildDirectory> build;
+  TreeSize size;
+};
+
 /// Gives the place among the builders back.
 class Leaving {
  public:
@@ -129,14 +134,14 @@ io::Task<Result<Layer>> PackageStore::plain() {
   if (auto layer = shelf_.find(hash)) co_return *std::move(layer);
   const auto builds = options_.state / "builds";
   const auto interpreter = options_.interpreter;
-  auto made = co_await workers_.run([builds, interpreter]() -> Result<std::unique_ptr<BuildDirectory>> {
+  auto making = co_await workers_.run([builds, interpreter]() -> Result<Skeleton> {
     PRIMS_ASSIGN_OR_RETURN(auto build, BuildDirectory::create(builds));
     PRIMS_RETURN_ON_ERROR(write_skeleton(build.path() / "env", interpreter, ::geteuid()));
-    PRIMS_RETURN_ON_ERROR(finish_tree(build.path() / "env"));
-    return std::make_unique<BuildDirectory>(std::move(build));
+    PRIMS_ASSIGN_OR_RETURN(const auto size, finish_tree(build.path() / "env"));
+    return Skeleton{std::make_unique<BuildDirectory>(std::move(build)), size};
   });
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto build, std::move(made));
-  co_return shelf_.publish(*build, hash, {}, kib(64));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto made, std::move(making));
+  co_return shelf_.publish(*made.build, hash, {}, made.size);
 }
 
 io::Task<Result<Outcome>> PackageStore::get(Request request, Progress progress) {
@@ -328,21 +333,19 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
       co_await installer_.install(*directory, std::move(locked), std::move(indexes), progress, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(auto installed, std::move(installing));
   if (auto* failure = std::get_if<Diagnosis>(&installed)) co_return std::move(failure->error);
-  auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<Bytes>(installed));
+  auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<TreeSize>(installed));
   PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
   const auto executor = co_await io::this_executor;
-  io::spawn(executor, keep_house(workers_, options_.state, hash, options_.size_limit, std::move(directory)),
+  io::spawn(executor, keep_house(workers_, options_.state, options_.size_limit, std::move(directory)),
             "keeping the package store in order");
   co_return std::move(layer);
 }
 
-io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path state, std::string published,
-                                    Bytes limit, std::unique_ptr<BuildDirectory> leftovers) {
-  auto done = co_await workers.run([state, published, limit, remains = std::move(leftovers)]() mutable {
+io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path state, Bytes limit,
+                                    std::unique_ptr<BuildDirectory> leftovers) {
+  auto done = co_await workers.run([state, limit, remains = std::move(leftovers)]() mutable {
     remains.reset();
     const Shelf shelf(state / "layers", state / "builds");
-    const auto settled = shelf.settle(published);
-    if (!settled) log::warning("layer {}: {}", published, settled.error().message);
     shelf.collect(limit);
     collect_cache(state, limit);
   });

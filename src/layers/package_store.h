@@ -68,8 +68,8 @@ class PackageStore final : public Store {
   io::Task<Result<std::vector<std::string>>> ready_indexes(Deadline deadline);
   io::Task<Result<>> ready_uv(Deadline deadline);
   /// Uses nothing of the store, which it may outlive.
-  static io::Task<> keep_house(io::Workers& workers, std::filesystem::path state, std::string published,
-                               Bytes limit, std::unique_ptr<BuildDirectory> leftovers);
+  static io::Task<> keep_house(io::Workers& workers, std::filesystem::path state, Bytes limit,
+                               std::unique_ptr<BuildDirectory> leftovers);
   std::filesystem::path lock_file() const { return options_.state / "locks/packages"; }
 
   StoreOptions options_;

@@ -318,7 +318,7 @@ TEST_F(PackageStoreTest, BuildingFromSourceNeverTouchesTheSharedCache) {
     if (!call.is("compile") && !call.is("install")) continue;
     const bool may_build = !call.is("--no-build");
     builds += may_build ? 1 : 0;
-    EXPECT_EQ(call.attached("/mnt/cache") != shared, may_build);
+    EXPECT_EQ(call.attached("/mnt/cache").string().starts_with(shared.string()), !may_build);
   }
   EXPECT_EQ(builds, 2);
 }

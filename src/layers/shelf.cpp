@@ -1,6 +1,7 @@
 #include "layers/shelf.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +10,11 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "base/unique_fd.h"
 #include "json/json.h"
 
@@ -23,7 +26,6 @@ namespace fs = std::filesystem;
 constexpr const char* kEnvironment = "env";
 constexpr const char* kRecord = "layer.json";
 constexpr const char* kUse = "use";
-constexpr const char* kSettled = "settled";
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -48,14 +50,21 @@ const std::string& boot() {
 struct Record {
   std::vector<std::string> packages;
   std::string boot;
-  Bytes size;
+  TreeSize size;
 };
 
 std::string to_text(const Record& record) {
   json::Array packages;
   for (const auto& package : record.packages) packages.emplace_back(package);
-  json::Object object{{"packages", std::move(packages)}, {"boot", record.boot}, {"size", record.size.count}};
-  return json::write(object);
+  return json::write(json::Object{{"packages", std::move(packages)},
+                                  {"boot", record.boot},
+                                  {"disk", record.size.disk.count},
+                                  {"content", record.size.content.count},
+                                  {"entries", record.size.entries}});
+}
+
+std::uint64_t number(const json::Object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(json::integer_field(object, key).value_or(0), 0));
 }
 
 std::optional<Record> read_record(const fs::path& layer) {
@@ -63,15 +72,23 @@ std::optional<Record> read_record(const fs::path& layer) {
   if (!parsed || !parsed->is_object()) return std::nullopt;
   const auto& object = parsed->as_object();
   const auto* packages = json::array_field(object, "packages");
-  const auto size = json::integer_field(object, "size");
-  if (packages == nullptr || !size || *size < 0) return std::nullopt;
+  if (packages == nullptr) return std::nullopt;
   Record record{.packages = {},
                 .boot = json::string_field(object, "boot").value_or(""),
-                .size = Bytes{static_cast<std::uint64_t>(*size)}};
+                .size = {.disk = Bytes{number(object, "disk")},
+                         .content = Bytes{number(object, "content")},
+                         .entries = number(object, "entries")}};
   for (const auto& package : *packages) {
     if (package.is_string()) record.packages.push_back(json::text(package.as_string()));
   }
   return record;
+}
+
+Result<> write_record(const fs::path& layer, const Record& record) {
+  const auto temporary = layer / fmt::format(".{}", random_token());
+  PRIMS_RETURN_ON_ERROR(write_file(temporary, to_text(record)));
+  if (::rename(temporary.c_str(), (layer / kRecord).c_str()) != 0) return fail_errno(layer.string());
+  return {};
 }
 
 /// The lock on a layer's `use` file when it can be had at once and the layer still stands under its name.
@@ -87,8 +104,17 @@ std::optional<UniqueFd> try_lock_use(const fs::path& layer, int how) {
   return fd;
 }
 
-bool outlived(const fs::path& layer, const Record& record) {
-  return record.boot == boot() || fs::exists(layer / kSettled);
+/// Whether a layer is as it was published. In the boot that made it, it is; later a power failure may have
+/// come between.
+bool intact(const fs::path& layer, Record& record) {
+  if (record.boot == boot()) return true;
+  // File systems set a file's length when its content is on the disk, so lengths tell.
+  const auto size = measure_tree(layer / kEnvironment);
+  if (!size || size->content != record.size.content || size->entries != record.size.entries) return false;
+  record.boot = boot();
+  // Unwritten, the layer is measured again next time.
+  std::ignore = write_record(layer, record);
+  return true;
 }
 
 /// Takes a layer that nobody uses off the shelf and removes it. The rename comes first, so nobody ever sees a
@@ -115,7 +141,7 @@ std::vector<Candidate> least_recent_first(const fs::path& layers) {
   for (const auto& entry : fs::directory_iterator(layers, failed)) {
     const auto record = read_record(entry.path());
     const auto used = fs::last_write_time(entry.path() / kUse, failed);
-    if (record && !failed) all.push_back({entry.path(), used, record->size});
+    if (record && !failed) all.push_back({entry.path(), used, record->size.disk});
   }
   std::ranges::sort(all, {}, &Candidate::used);
   return all;
@@ -145,8 +171,8 @@ std::optional<Layer> Shelf::find(const std::string& hash) {
   if (!held) return std::nullopt;
   auto record = read_record(path);
   if (!record) return std::nullopt;
-  if (!outlived(path, *record)) {
-    // The machine stopped before the files had reached the disk: some may be empty.
+  if (!intact(path, *record)) {
+    log::warning("the package layer {} is damaged and is made anew", hash);
     held.reset();
     remove_unused(path, builds_);
     return std::nullopt;
@@ -159,14 +185,14 @@ std::optional<Layer> Shelf::find(const std::string& hash) {
 }
 
 Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& hash,
-                             std::vector<std::string> packages, Bytes size) {
+                             std::vector<std::string> packages, TreeSize size) {
   const auto staged = build.path() / "layer";
   std::error_code failed;
   fs::create_directory(staged, failed);
   fs::rename(build.path() / kEnvironment, staged / kEnvironment, failed);
   if (failed) return fail_errno("stage a layer", failed.value());
   const Record record{.packages = std::move(packages), .boot = boot(), .size = size};
-  PRIMS_RETURN_ON_ERROR(write_file(staged / kRecord, to_text(record)));
+  PRIMS_RETURN_ON_ERROR(write_record(staged, record));
   PRIMS_RETURN_ON_ERROR(write_file(staged / kUse, ""));
   if (::rename(staged.c_str(), (layers_ / hash).c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
     return fail_errno((layers_ / hash).string());
@@ -175,14 +201,6 @@ Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& has
   if (!layer)
     return fail(Kind::unavailable, "the layer " + hash + " was removed right after it had been made");
   return *std::move(layer);
-}
-
-Result<> Shelf::settle(const std::string& hash) const {
-  const auto layer = layers_ / hash;
-  const UniqueFd directory(::open(layer.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return fail_errno(layer.string());
-  if (::syncfs(directory.get()) != 0) return fail_errno("syncfs " + layer.string());
-  return write_file(layer / kSettled, "");
 }
 
 std::size_t Shelf::collect(Bytes limit) const {

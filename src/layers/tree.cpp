@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <system_error>
 
 #include "base/unique_fd.h"
@@ -47,64 +48,67 @@ Result<> write_link(const fs::path& path, const std::string& target) {
   return {};
 }
 
-class Finisher {
- public:
-  explicit Finisher(fs::path root) : root_(std::move(root)), change_owner_(::geteuid() == 0) {}
-
-  Result<Bytes> run() {
-    PRIMS_RETURN_ON_ERROR(finish(root_));
-    std::error_code failed;
-    // Nothing else runs in the tree any more; links are not followed.
-    fs::recursive_directory_iterator entries(root_, failed);
-    while (!failed && entries != fs::recursive_directory_iterator()) {
-      const auto path = entries->path();
-      if (++count_ > kMostEntries)
-        return fail(Kind::invalid_input, "the packages have more than a million files");
-      PRIMS_RETURN_ON_ERROR(finish(path));
-      entries.increment(failed);
-    }
-    if (failed) return fail_errno(root_.string(), failed.value());
-    return size_;
+/// Calls `visit(path)` for the root and everything below it. Links are not followed; nothing else runs in the
+/// tree any more.
+Result<> walk(const fs::path& root, const std::function<Result<>(const fs::path&)>& visit) {
+  PRIMS_RETURN_ON_ERROR(visit(root));
+  std::error_code failed;
+  fs::recursive_directory_iterator entries(root, failed);
+  while (!failed && entries != fs::recursive_directory_iterator()) {
+    // A copy: a link that leads out is removed by its visit.
+    const auto path = entries->path();
+    PRIMS_RETURN_ON_ERROR(visit(path));
+    entries.increment(failed);
   }
+  if (failed) return fail_errno(root.string(), failed.value());
+  return {};
+}
 
- private:
-  Result<> finish(const fs::path& path) {
-    struct stat status{};
-    if (::lstat(path.c_str(), &status) != 0) return fail_errno(path.string());
-    if (change_owner_ && ::lchown(path.c_str(), 0, 0) != 0) return fail_errno(path.string());
-    if (S_ISLNK(status.st_mode)) return finish_link(path);
-    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-      return fail(Kind::invalid_input,
-                  fmt::format("{} is neither a file nor a directory", relative(path).string()));
-    }
-    const bool executable = S_ISDIR(status.st_mode) || (status.st_mode & 0111) != 0;
-    if (::chmod(path.c_str(), executable ? 0755 : 0644) != 0) return fail_errno(path.string());
-    size_.count += static_cast<std::uint64_t>(status.st_blocks) * 512;
-    return {};
+Result<> finish_link(const fs::path& root, const fs::path& path) {
+  std::error_code failed;
+  const auto target = fs::read_symlink(path, failed);
+  if (failed) return fail_errno(path.string(), failed.value());
+  const auto below = path.lexically_relative(root);
+  if (is_interpreter_link(below) || stays_inside(below, target)) return {};
+  if (::unlink(path.c_str()) != 0) return fail_errno(path.string());
+  return {};
+}
+
+Result<> finish_entry(const fs::path& root, const fs::path& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return fail_errno(path.string());
+  const bool change_owner = ::geteuid() == 0;
+  if (change_owner && ::lchown(path.c_str(), 0, 0) != 0) return fail_errno(path.string());
+  if (S_ISLNK(status.st_mode)) return finish_link(root, path);
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    return fail(Kind::invalid_input,
+                fmt::format("{} is neither a file nor a directory", path.lexically_relative(root).string()));
   }
-
-  Result<> finish_link(const fs::path& path) const {
-    std::error_code failed;
-    const auto target = fs::read_symlink(path, failed);
-    if (failed) return fail_errno(path.string(), failed.value());
-    const auto below = relative(path);
-    if (is_interpreter_link(below) || stays_inside(below, target)) return {};
-    if (::unlink(path.c_str()) != 0) return fail_errno(path.string());
-    return {};
-  }
-
-  fs::path relative(const fs::path& path) const { return path.lexically_relative(root_); }
-
-  fs::path root_;
-  bool change_owner_;
-  std::uint64_t count_ = 0;
-  Bytes size_;
-};
+  const bool executable = S_ISDIR(status.st_mode) || (status.st_mode & 0111) != 0;
+  if (::chmod(path.c_str(), executable ? 0755 : 0644) != 0) return fail_errno(path.string());
+  return {};
+}
 
 }  // namespace
 
-Result<Bytes> finish_tree(const fs::path& environment) {
-  return Finisher(environment).run();
+Result<TreeSize> measure_tree(const fs::path& environment) {
+  TreeSize size;
+  PRIMS_RETURN_ON_ERROR(walk(environment, [&size](const fs::path& path) -> Result<> {
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) return fail_errno(path.string());
+    size.disk.count += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    if (S_ISREG(status.st_mode)) size.content.count += static_cast<std::uint64_t>(status.st_size);
+    if (++size.entries > kMostEntries)
+      return fail(Kind::invalid_input, "the packages have more than a million files");
+    return {};
+  }));
+  return size;
+}
+
+Result<TreeSize> finish_tree(const fs::path& environment) {
+  PRIMS_RETURN_ON_ERROR(
+      walk(environment, [&](const fs::path& path) { return finish_entry(environment, path); }));
+  return measure_tree(environment);
 }
 
 std::string site_packages(const Interpreter& interpreter) {

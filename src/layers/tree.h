@@ -1,6 +1,7 @@
 // Making and finishing the file tree of a layer.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,6 +11,14 @@
 #include "layers/store.h"
 
 namespace prims::layers {
+
+struct TreeSize {
+  Bytes disk;                 ///< used blocks
+  Bytes content;              ///< lengths of all files
+  std::uint64_t entries = 0;  ///< files, directories and links
+
+  bool operator==(const TreeSize&) const = default;
+};
 
 /// "lib/python3.11/site-packages".
 std::string site_packages(const Interpreter& interpreter);
@@ -31,7 +40,10 @@ Result<> write_plain_file(const std::filesystem::path& file, std::string_view co
 
 /// What untrusted installers left becomes fit for sharing: only files, directories and links; no setuid bits;
 /// readable by all and writable by the owner alone, which is this process; no link that leads out of the
-/// environment but bin/python*. Returns the size. invalid_input names what cannot be kept.
-Result<Bytes> finish_tree(const std::filesystem::path& environment);
+/// environment but bin/python*. invalid_input names what cannot be kept.
+Result<TreeSize> finish_tree(const std::filesystem::path& environment);
+
+/// The size of a finished tree.
+Result<TreeSize> measure_tree(const std::filesystem::path& environment);
 
 }  // namespace prims::layers

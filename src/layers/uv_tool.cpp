@@ -140,6 +140,10 @@ std::string_view uv_version() {
   return PRIMS_UV_VERSION;
 }
 
+std::string_view uv_wheel() {
+  return PRIMS_UV_WHEEL;
+}
+
 fs::path uv_if_there(const fs::path& state) {
   const auto program = state / "tools" / fmt::format("uv-{}", PRIMS_UV_VERSION) / "uv";
   return ::access(program.c_str(), X_OK) == 0 ? program : fs::path();

@@ -11,6 +11,9 @@ namespace prims::layers {
 /// The version of the pinned uv.
 std::string_view uv_version();
 
+/// The file name of its wheel for this processor.
+std::string_view uv_wheel();
+
 /// tools/uv-VERSION/uv: there already; or unpacked from a wheel beside the program; or from one that the
 /// interpreter's pip downloads. The wheel's hash is checked before a byte of it is used. Blocks, also on the
 /// network.

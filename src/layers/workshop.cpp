@@ -8,8 +8,10 @@
 #include <array>
 #include <utility>
 
+#include "base/log.h"
 #include "io/scope.h"
 #include "io/stream.h"
+#include "layers/file_hosts.h"
 #include "sandbox/root.h"
 
 namespace prims::layers {
@@ -64,6 +66,16 @@ io::Task<> collect(io::Stream stream, std::shared_ptr<std::string> into) {
   }
 }
 
+void learn_from(egress::Broker& broker, JobResult& result, const fs::path& file_hosts) {
+  broker.stop();
+  auto report = broker.report();
+  result.refusals = std::move(report.refusals);
+  if (report.upstream_answers == 0) result.network_error = std::move(report.last_upstream_error);
+  if (report.file_hosts == read_file_hosts(file_hosts)) return;
+  const auto kept = write_file_hosts(file_hosts, report.file_hosts);
+  if (!kept) log::warning("what an index names is not remembered: {}", kept.error().message);
+}
+
 }  // namespace
 
 bool JobResult::succeeded() const {
@@ -104,22 +116,15 @@ Result<std::unique_ptr<egress::Broker>> Workshop::open_way_out(sandbox::Sandbox&
     if (!url.target.ends_with('/')) url.target += '/';
     options.indexes.push_back(std::move(url));
   }
-  options.file_hosts = file_hosts_;
+  options.file_hosts = read_file_hosts(job.file_hosts);
   return egress::Broker::start(sandbox.take_broker_socket(), std::move(options));
-}
-
-void Workshop::learn_from(egress::Broker& broker, JobResult& result) {
-  broker.stop();
-  auto report = broker.report();
-  result.refusals = std::move(report.refusals);
-  if (report.upstream_answers == 0) result.network_error = std::move(report.last_upstream_error);
-  file_hosts_ = std::move(report.file_hosts);
 }
 
 io::Task<Result<JobResult>> Workshop::run(Job job) {
   auto prepared = co_await host_.prepare(specification(job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(prepared));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto broker, open_way_out(*sandbox, job));
+  const auto file_hosts = job.file_hosts;
   PRIMS_CO_ASSIGN_OR_RETURN(auto out, make_pipe());
   PRIMS_CO_ASSIGN_OR_RETURN(auto err, make_pipe());
 
@@ -148,7 +153,7 @@ io::Task<Result<JobResult>> Workshop::run(Job job) {
   auto joined = co_await readers.join();
   PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
   JobResult result{.outcome = outcome, .out = std::move(*out_text), .err = std::move(*err_text)};
-  if (broker) learn_from(*broker, result);
+  if (broker) learn_from(*broker, result, file_hosts);
   co_return result;
 }
 

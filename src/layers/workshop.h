@@ -34,6 +34,7 @@ struct Job {
   std::vector<sandbox::FileEntry> files;
   std::vector<sandbox::Attachment> attachments;  ///< targets below /mnt
   std::vector<std::string> indexes;              ///< URLs that the broker offers; empty: no network
+  std::filesystem::path file_hosts;  ///< where what brokers learn of these indexes is kept between jobs
   Deadline deadline;
 };
 
@@ -69,13 +70,10 @@ class Workshop {
  private:
   sandbox::PrepareSpec specification(const Job& job) const;
   Result<std::unique_ptr<egress::Broker>> open_way_out(sandbox::Sandbox& sandbox, const Job& job) const;
-  void learn_from(egress::Broker& broker, JobResult& result);
 
   sandbox::Host& host_;
   Interpreter interpreter_;
   std::filesystem::path uv_;
-  std::vector<egress::FileHost>
-      file_hosts_;  // learned by earlier brokers; a warm cache does not ask the index again
 };
 
 }  // namespace prims::layers
