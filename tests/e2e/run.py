@@ -13,6 +13,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ class Result(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.passed = self.failed = 0
-        self.subtests = False
+        self.subtests = self.verbose = False
         self.began = time.monotonic()
 
     def startTest(self, test):
@@ -52,6 +53,8 @@ class Result(unittest.TestResult):
         self.subtests = True
         if error is None:
             self.passed += 1
+            if self.verbose:
+                self._say("ok", subtest)
         else:
             self._fail(subtest, error)
 
@@ -75,6 +78,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("-k", dest="word", default="", help="only tests or rows whose name holds this")
     options.add_argument("--full", action="store_true", help="the long versions of some tests")
+    options.add_argument("-v", dest="verbose", action="store_true", help="a line for each row too")
     options.add_argument("modules", nargs="*")
     args = options.parse_args()
     os.environ["PRIMS_TEST_WORD"] = args.word
@@ -89,6 +93,8 @@ def main():
     print(f"e2e: {program.PRIMS}, uid {os.getuid()}, messages checked by {schema.source()}", flush=True)
     modules = args.modules or sorted(p.stem for p in HERE.glob("test_*.py") if p.stem != "test_clients")
     result = Result()
+    result.verbose = args.verbose
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     loader = unittest.TestLoader()
     try:
         for module in modules:
@@ -97,6 +103,7 @@ def main():
                 suite = unittest.TestSuite(t for t in flat(suite) if args.word in t.id() or getattr(t, "by_row", False))
             suite.run(result)
     finally:
+        program.end_all()
         shutil.rmtree(scratch, ignore_errors=True)
     skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
     print(f"e2e: {result.passed} passed, {result.failed} failed{skipped}", flush=True)

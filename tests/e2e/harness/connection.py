@@ -286,9 +286,8 @@ class Http(Connection):
 class Stdio(Connection):
     def __init__(self, era, *flags, state=None, env=None):
         super().__init__(era)
-        self.process = subprocess.Popen(
-            program.command("stdio", *flags, state=state or program.shared_state()), env=program.environment(env),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, cwd="/")
+        self.process = program.start(program.command("stdio", *flags, state=state or program.shared_state()), env, cwd="/",
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.calls = {}
         self.lock = threading.Lock()
         self.log = bytearray()

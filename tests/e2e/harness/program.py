@@ -21,6 +21,7 @@ START_S = 60  # how long a server may take to listen
 SETTINGS = ("PRIMS_TEST_",)  # our own variables never reach the program
 
 _shared_state = None
+_started = []
 
 
 def scratch(prefix="prims-e2e-"):
@@ -60,6 +61,20 @@ def prims(*arguments, state=None, env=None, stdin=None, timeout=180, cwd=None):
                           errors="replace")
 
 
+def start(line, env=None, **options):
+    """A program that runs on; end_all() ends it at the latest."""
+    process = subprocess.Popen(line, env=environment(env), start_new_session=True, **options)
+    _started.append(process)
+    return process
+
+
+def end_all():
+    for process in _started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 class Server:
     """`prims serve` on a free port. Use as a context manager."""
 
@@ -72,9 +87,8 @@ class Server:
         self.port = None
 
     def __enter__(self):
-        self.process = subprocess.Popen(
-            command("serve", "--port", "0", *self.flags, state=self.state), env=environment(self.env),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        self.process = start(command("serve", "--port", "0", *self.flags, state=self.state), self.env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         listening = threading.Event()
         self.reader = threading.Thread(target=self._read, args=(listening,), daemon=True)
         self.reader.start()

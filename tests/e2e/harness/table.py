@@ -6,7 +6,11 @@ Rows expect status "ok" with exit code 0 and a plain result unless they say othe
 holds, and beside it `within`, `text_*`, `artifacts` and `check`.
 """
 
+import os
 import re
+
+# Wall time as a client sees it, on a machine that does other things too; the server's own measure is taken as it is.
+SLACK = float(os.environ.get("PRIMS_TEST_SLACK", "3"))
 
 
 class Row:
@@ -93,7 +97,10 @@ class Row:
     def _error(self, answer):
         error = answer.data.get("error") or {}
         for key, wanted in (self.expect.get("error") or {}).items():
-            if error.get(key) != wanted:
+            seen = error.get(key)
+            if key == "type" and seen:
+                seen = seen.rpartition(".")[2]
+            if seen != wanted:
                 yield f"error.{key} is {error.get(key)!r}, expected {wanted!r}"
         if "frames" in self.expect:
             frames = [(frame["line"], frame["name"]) for frame in error.get("frames", [])]
@@ -113,8 +120,12 @@ class Row:
         for part in _listed(self.expect.get("text_lacks")):
             if part.lower() in answer.text.lower():
                 yield f"the text has {part!r}"
-        if "within" in self.expect and answer.seconds > self.expect["within"]:
-            yield f"took {answer.seconds:.2f} s, expected at most {self.expect['within']}"
+        if "within" in self.expect:
+            within = self.expect["within"]
+            if answer.seconds > within * SLACK:
+                yield f"took {answer.seconds:.2f} s, expected at most {within} with a slack of {SLACK}"
+            if answer.status == "timeout" and answer.timings["run"] > within * 1000:
+                yield f"ran for {answer.timings['run']} ms, expected at most {within} s"
         evidence = answer.evidence or {}
         if "last_line" in self.expect:
             line = evidence.get("last_line")
