@@ -1,6 +1,6 @@
-"""Runs every test of the driver under every interpreter that is found: 3.9, 3.11 and 3.13 at least are looked for.
+"""Runs every test of the driver under the interpreters that are found: 3.9, 3.11, 3.13, and 3.14 where there is one.
 
-PRIMS_TEST_PYTHONS (paths separated by colons) replaces the search. Each is tested through a fresh virtual environment, as
+PRIMS_TEST_PYTHONS (paths separated by colons) names others. Each is tested through a fresh virtual environment, as
 it is used inside a sandbox. Arguments: names of tests, as unittest takes them ("ProtocolTest.test_hello"), or nothing.
 """
 import glob
@@ -18,6 +18,7 @@ import driver_protocol_test
 import driver_report_test
 
 WANTED = ("3.9", "3.11", "3.13")
+WELCOME = ("3.14",)
 
 
 def installed():
@@ -88,9 +89,11 @@ def main():
     if named and ":" not in named:
         return test_one(named, sys.argv[1:])
     versions = interpreters(named.split(":") if named else installed())
-    for wanted in WANTED:
-        if wanted not in versions and not named:
-            print("SKIPPED: no Python %s on this machine" % wanted)
+    if not named:
+        for wanted in WANTED:
+            if wanted not in versions:
+                print("SKIPPED: no Python %s on this machine" % wanted)
+        versions = {version: path for version, path in versions.items() if version in WANTED + WELCOME}
     return test_all(list(versions.values()), sys.argv[1:]) if versions else 1
 
 
