@@ -175,8 +175,19 @@ std::shared_ptr<PackageStore::Flight> PackageStore::join(const Wish& wish, const
   if (flights_.size() >= kMostFlights) return nullptr;
   auto flight = std::make_shared<Flight>();
   flights_.emplace(wish.key, flight);
-  io::spawn(executor, fly(wish, flight), "making packages");
+  if (!tasks_) tasks_.emplace(executor);
+  tasks_->spawn(fly(wish, flight), "making packages");
   return flight;
+}
+
+io::Task<Result<>> PackageStore::stop(Deadline deadline) {
+  // A task that is asked to end may still start another wait, so it is asked again.
+  while (tasks_ && tasks_->size() > 0) {
+    tasks_->cancel();
+    auto joined = co_await tasks_->join(Deadline::after(Milliseconds(200)));
+    if (!joined && deadline.passed()) co_return std::move(joined);
+  }
+  co_return Result<>();
 }
 
 io::Task<> PackageStore::fly(Wish wish, std::shared_ptr<Flight> flight) {
@@ -335,9 +346,8 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
   if (auto* failure = std::get_if<Diagnosis>(&installed)) co_return std::move(failure->error);
   auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<TreeSize>(installed));
   PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
-  const auto executor = co_await io::this_executor;
-  io::spawn(executor, keep_house(workers_, options_.state, options_.size_limit, std::move(directory)),
-            "keeping the package store in order");
+  tasks_->spawn(keep_house(workers_, options_.state, options_.size_limit, std::move(directory)),
+                "keeping the package store in order");
   co_return std::move(layer);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/event.h"
+#include "io/scope.h"
 #include "io/workers.h"
 #include "layers/index_settings.h"
 #include "layers/installer.h"
@@ -27,6 +28,7 @@ class PackageStore final : public Store {
   io::Task<Result<Outcome>> get(Request request, Progress progress) override;
   std::optional<Layer> find(const Request& request) override;
   io::Task<Result<Layer>> plain() override;
+  io::Task<Result<>> stop(Deadline deadline) override;
   const Interpreter& interpreter() const override { return options_.interpreter; }
 
  private:
@@ -84,6 +86,7 @@ class PackageStore final : public Store {
   std::shared_ptr<io::Channel<int>>
       building_;  // one item for each layer that is being made: a bound on how many
   bool swept_ = false;
+  std::optional<io::TaskScope> tasks_;  // from the first flight on
 };
 
 }  // namespace prims::layers

@@ -100,6 +100,10 @@ class Store {
   /// The layer without any package: the plain interpreter as a virtual environment. Local, quick, no network.
   virtual io::Task<Result<Layer>> plain() = 0;
 
+  /// Gives up what is being made and waits until it has ended, at most until the deadline. A layer that is
+  /// half made is left for the next sweep. Before the store goes.
+  virtual io::Task<Result<>> stop(Deadline deadline) = 0;
+
   virtual const Interpreter& interpreter() const = 0;
 };
 

@@ -48,6 +48,10 @@ struct RunOutcome {
   int exit_status = 0;  ///< the program's own, or one of exit_status
 };
 
+/// Leaves the process at once when the engine could not be stopped: destroying it would pull the rug from
+/// under its tasks.
+void leave_unless(const Result<>& stopped, int status);
+
 /// Serves HTTP until SIGTERM or SIGINT. Prints the URL on standard output once ready. The return value is the
 /// exit status.
 int serve(const Settings& settings);

@@ -84,6 +84,11 @@ void refuse(Report& report, const Error& error) {
   }
 }
 
+io::Task<> sweep(const session::State* state, io::Workers* workers) {
+  auto swept = co_await workers->run([state] { state->sweep(); });
+  if (!swept) log::warning("could not sweep: {}", swept.error().message);
+}
+
 io::Task<> remove_workspace(std::unique_ptr<session::Workspace> workspace, io::Workers* workers) {
   auto removed = co_await workspace->remove(*workers);
   if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
@@ -135,6 +140,7 @@ io::Task<Result<>> Engine::start_once() {
   auto store = layers::Store::create(store_options(settings_, *state_, *interpreter), *host_, workers_);
   PRIMS_CO_ASSIGN_OR_RETURN(store_, std::move(store));
   runner_ = python::Runner::create(*host_, *std::move(interpreter));
+  background_.spawn(sweep(state_.get(), &workers_), "sweep what dead processes left");
   co_return Result<>();
 }
 
@@ -296,10 +302,13 @@ void Engine::prepare_base_in_background() {
                     "prepare base packages");
 }
 
-io::Task<> Engine::stop() {
-  background_.cancel();
-  auto joined = co_await background_.join(Deadline::after(std::chrono::seconds(10)));
-  if (!joined) log::warning("background work did not end: {}", joined.error().message);
+io::Task<Result<>> Engine::stop() {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  if (store_) {
+    auto stopped = co_await store_->stop(deadline);
+    PRIMS_CO_RETURN_ON_ERROR(std::move(stopped));
+  }
+  co_return co_await background_.join(deadline);
 }
 
 }  // namespace prims::server

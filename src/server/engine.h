@@ -53,9 +53,9 @@ class Engine {
   /// Runs a program. Whatever happens is in the report.
   io::Task<Report> execute(Call call, std::shared_ptr<io::Cancellation> cancellation);
 
-  /// Waits for what goes on in the background (removing workspaces, building the base environment is given
-  /// up).
-  io::Task<> stop();
+  /// Waits for what goes on in the background; packages that are being made are given up. An Error: something
+  /// has not ended, and the Engine must not be destroyed.
+  io::Task<Result<>> stop();
 
   /// Valid after start().
   sandbox::Host& host() { return *host_; }

@@ -116,7 +116,8 @@ io::Task<> drain(http::Server* server, transport::StreamableHttp* mcp, Engine* e
   co_await server->drain(deadline);
   auto ended = co_await mcp->end_calls(Deadline::after(std::chrono::seconds(5)));
   if (!ended) log::warning("calls did not end: {}", ended.error().message);
-  co_await engine->stop();
+  auto stopped = co_await engine->stop();
+  leave_unless(stopped, exit_status::kOk);
   scope.cancel();
   auto joined = co_await scope.join();
 }

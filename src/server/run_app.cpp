@@ -1,7 +1,9 @@
 #include "server/app.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "io/loop.h"
 #include "io/scope.h"
 #include "io/wait.h"
@@ -35,11 +37,18 @@ io::Task<Result<Report>> run_call(Engine* engine, Call call, std::shared_ptr<io:
   Report report = co_await engine->execute(std::move(call), cancellation);
   scope.cancel();
   auto joined = co_await scope.join();
-  co_await engine->stop();
+  auto stopped = co_await engine->stop();
+  leave_unless(stopped, exit_status_of(report));
   co_return report;
 }
 
 }  // namespace
+
+void leave_unless(const Result<>& stopped, int status) {
+  if (stopped) return;
+  log::warning("background work did not end: {}", stopped.error().message);
+  ::_exit(status);
+}
 
 Result<RunOutcome> run_once(const Settings& settings, RunRequest request) {
   io::Loop loop;

@@ -122,6 +122,7 @@ io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments,
   ArgumentLimits limits;
   limits.code_characters = settings_.code_length;
   limits.longest_timeout = settings_.max_timeout;
+  limits.input = settings_.input_size;
   auto read = read_run_arguments(arguments, limits);
   if (!read) {
     Report refused;

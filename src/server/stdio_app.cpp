@@ -29,7 +29,8 @@ io::Task<> serve_until_end(transport::StdioServer* server, Engine* engine) {
   io::TaskScope scope(executor);
   scope.spawn(stop_on_signal(&signals, server), "wait for a signal");
   co_await server->run();
-  co_await engine->stop();
+  auto stopped = co_await engine->stop();
+  leave_unless(stopped, exit_status::kOk);
   scope.cancel();
   auto joined = co_await scope.join();
 }
