@@ -50,7 +50,7 @@ std::string steps_of_root() {
   const auto bind = [&writer](const char* path, std::uint32_t tree) {
     writer.value(wire::Operation::bind).text(path).value(tree);
   };
-  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/mnt", "/mnt/data", "/tmp", "/gone"})
+  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/sandbox", "/sandbox/work", "/tmp", "/gone"})
     directory(path);
   for (const char* path : {"/bin", "/lib", "/lib64"}) link(path, (std::string("usr") + path).c_str());
   file("/dev/null", "");
@@ -78,7 +78,7 @@ std::string make_spec() {
   limits.value<std::uint32_t>(4).value<std::uint64_t>(1).value<std::uint64_t>(1);  // RLIMIT_CORE
   wire::Writer rules;
   rules.text("/").value(wire::Rights::read).text("/dev").value(wire::Rights::device);
-  rules.text("/tmp").value(wire::Rights::write).text("/mnt").value(wire::Rights::write);
+  rules.text("/tmp").value(wire::Rights::write).text("/sandbox").value(wire::Rights::write);
   const std::string allow_all("\x06\0\0\0\0\0\xff\x7f", 8);
   wire::Writer body;
   body.value(settings).text("harness").bytes(trees_of_host()).bytes(steps_of_root()).bytes(masks.take());
@@ -173,13 +173,15 @@ TEST_F(Harness, LivesOneWholeLife) {
   ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::ready));
 
   wire::Writer attach;
-  attach.value(wire::Request{wire::RequestKind::attach}).text(workspace).text("/mnt/data");
+  attach.value(wire::Request{wire::RequestKind::attach}).text(workspace).text("/sandbox/work");
   send(control_, attach.value(std::uint32_t{wire::kTreeReadOnly}).take());
   ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::attached));
 
   std::ofstream(workspace + "/given") << "given";
   wire::Writer start;
-  start.value(wire::Request{wire::RequestKind::start}).value(wire::StartHeader{7, 3, 1}).text("/mnt/data");
+  start.value(wire::Request{wire::RequestKind::start})
+      .value(wire::StartHeader{7, 3, 1})
+      .text("/sandbox/work");
   start.text("/bin/sh")
       .text("-c")
       .text("grep -q given given && echo x > /tmp/y && exit 42")

@@ -130,12 +130,12 @@ io::Task<Result<JobResult>> Workshop::run(Job job) {
 
   auto attached = co_await sandbox->attach(std::move(job.attachments));
   PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
-  sandbox::StartSpec start{
-      .argv = std::move(job.argv),
-      .environment = {"PATH=/usr/bin:/bin", "HOME=/home/user", "TMPDIR=/tmp", "LANG=C.UTF-8"},
-      .directory = "/tmp",
-      .standard_output = std::move(out.write),
-      .standard_error = std::move(err.write)};
+  sandbox::StartSpec start{.argv = std::move(job.argv),
+                           .environment = {"PATH=/usr/bin:/bin", fmt::format("HOME={}", sandbox::kHome),
+                                           "TMPDIR=/tmp", "LANG=C.UTF-8"},
+                           .directory = "/tmp",
+                           .standard_output = std::move(out.write),
+                           .standard_error = std::move(err.write)};
   std::ranges::move(job.environment, std::back_inserter(start.environment));
   auto started = co_await sandbox->start(std::move(start));
   PRIMS_CO_RETURN_ON_ERROR(std::move(started));

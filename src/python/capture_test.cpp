@@ -56,10 +56,10 @@ TEST(RunningLine, IsTheInnermostOfTheCodeAsSent) {
   const std::string dump =
       "Current thread 0x00007f (most recent call first):\n"
       "  File \"/usr/lib/python3.11/json/decoder.py\", line 353 in raw_decode\n"
-      "  File \"/run/prims/main.py\", line 12 in work\n"
-      "  File \"/run/prims/main.py\", line 20 in <module>\n";
-  EXPECT_EQ(running_line(dump, "/run/prims/main.py"), 12);
-  EXPECT_EQ(running_line(dump, "/run/prims/other.py"), std::nullopt);
+      "  File \"/sandbox/run/main.py\", line 12 in work\n"
+      "  File \"/sandbox/run/main.py\", line 20 in <module>\n";
+  EXPECT_EQ(running_line(dump, "/sandbox/run/main.py"), 12);
+  EXPECT_EQ(running_line(dump, "/sandbox/run/other.py"), std::nullopt);
 }
 
 TEST(RunningLine, WaitsForWholeLinesAndSkipsWhatItDoesNotKnow) {

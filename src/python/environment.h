@@ -10,7 +10,7 @@
 
 namespace prims::python {
 
-inline constexpr const char* kProgramFile = "/run/prims/main.py";
+inline constexpr const char* kProgramFile = "/sandbox/run/main.py";
 
 /// The sandbox before any call: root with interpreter and driver, limits.
 sandbox::PrepareSpec prepare_spec(const layers::Interpreter& interpreter, const RunLimits& limits);

@@ -17,7 +17,7 @@
 
 namespace prims::python {
 
-inline constexpr const char* kWorkspacePath = "/mnt/data";
+inline constexpr const char* kWorkspacePath = "/sandbox/work";
 
 enum class Stream { out, err };
 

@@ -162,7 +162,7 @@ TEST_F(RunnerTest, TellsErrorsInTheUserSLines) {
   EXPECT_EQ(result.error->frames[0].line, 4);
   EXPECT_EQ(result.error->frames[1].name, "f");
   EXPECT_EQ(result.error->frames[1].file, "main.py");
-  EXPECT_NE(result.err.head.find("File \"/run/prims/main.py\", line 2, in f"), std::string::npos)
+  EXPECT_NE(result.err.head.find("File \"/sandbox/run/main.py\", line 2, in f"), std::string::npos)
       << result.err.head;
 }
 
@@ -188,7 +188,7 @@ TEST_F(RunnerTest, FindsItsSurroundings) {
           "open('kept.txt', 'w').write('x')\nopen(os.path.expanduser('~/gone.txt'), 'w').write('x')\n"
           "print(sorted(n for n in os.environ if n.startswith('PYTHON')), sys.argv[1:])");
   EXPECT_EQ(result.out.head,
-            "/mnt/data /mnt/data /run/prims/main.py /home/user 1000 utf-8\n"
+            "/sandbox/work /sandbox/work /sandbox/run/main.py /sandbox/home 1000 utf-8\n"
             "['PYTHONDONTWRITEBYTECODE', 'PYTHONUNBUFFERED'] []\n")
       << result.err.head;
   EXPECT_TRUE(fs::exists(workspace_.path() / "kept.txt"));

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPasswd =
     "root:x:0:0:root:/:/usr/sbin/nologin\n"
-    "user:x:1000:1000:user:/home/user:/bin/sh\n"
+    "user:x:1000:1000:user:/sandbox/home:/bin/sh\n"
     "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
 constexpr std::string_view kGroup = "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n";
 constexpr std::string_view kNameServices =
@@ -92,11 +92,12 @@ void add_writable(Root& root, const RootSizes& sizes) {
   root.tmpfs.push_back({.path = "/tmp", .size = sizes.tmp, .mode = 01777});
   root.tmpfs.push_back({.path = "/dev/shm", .size = sizes.shared_memory, .mode = 01777});
   root.tmpfs.push_back({.path = kHome, .size = sizes.home, .mode = 0700});
-  root.tmpfs.push_back({.path = "/run/prims", .size = sizes.run, .inodes = 1024, .mode = 0700});
+  root.tmpfs.push_back({.path = "/sandbox/run", .size = sizes.run, .inodes = 1024, .mode = 0700});
   root.symlinks.push_back({"/var/tmp", "/tmp"});
-  root.directories.push_back("/mnt/data");
+  for (const char* path : {"/sandbox", "/sandbox/work"}) root.directories.emplace_back(path);
+  root.symlinks.push_back({"/mnt/data", "/sandbox/work"});  // where many programs look for their files
   root.directories.push_back("/env");
-  root.writable_parents.push_back("/mnt");
+  root.writable_parents.push_back("/sandbox");
 }
 
 }  // namespace

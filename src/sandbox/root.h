@@ -9,7 +9,7 @@
 
 namespace prims::sandbox {
 
-inline constexpr const char* kHome = "/home/user";
+inline constexpr const char* kHome = "/sandbox/home";
 inline constexpr const char* kUserName = "user";
 
 struct RootSizes {
@@ -19,7 +19,7 @@ struct RootSizes {
   Bytes run = mib(64);
 };
 
-/// Mount points for attachments in it: /mnt/data (writable) and /env.
+/// Mount points for attachments in it: /sandbox/work (writable) and /env.
 Root minimal_root(const std::string& hostname = "sandbox", const RootSizes& sizes = {});
 
 }  // namespace prims::sandbox

@@ -67,7 +67,7 @@ for line in open('/proc/self/mountinfo'):
     point, options = fields[4], fields[5].split(',')
     assert 'nosuid' in options, line
     assert 'nodev' in options or point.startswith('/dev/'), line
-    writable = point in ('/tmp', '/dev/shm', '/home/user', '/run/prims', '/dev/pts')
+    writable = point in ('/tmp', '/dev/shm', '/sandbox/home', '/sandbox/run', '/dev/pts')
     assert 'ro' in options or writable or point.startswith('/dev/'), line
 for path in ('/x', '/etc/x', '/usr/x', '/mnt/x', '/env/x', '/dev/x', '/proc/self/comm',
              '/proc/sys/kernel/hostname'):
@@ -158,7 +158,7 @@ threads = [threading.Thread(target=len, args=('',)) for _ in range(20)]
 assert ssl.create_default_context().get_ca_certs()
 open('/dev/null', 'w').write('x'); assert os.urandom(4) and open('/dev/zero', 'rb').read(2) == b'\0\0'
 open('/dev/stdout', 'w').write('through the link\n')
-os.makedirs('/home/user/a/b'); os.rename('/home/user/a/b', '/home/user/c')
+os.makedirs('/sandbox/home/a/b'); os.rename('/sandbox/home/a/b', '/sandbox/home/c')
 print('ok')
 )"));
   EXPECT_EQ(ran.out, "through the link\nok\n");
@@ -172,8 +172,8 @@ TEST_F(SandboxTest, AttachesDirectoriesAfterTheLockDown) {
   Program program = shell(
       "cat in.txt; echo made > out.txt && mkdir output && echo x > output/y && mv output/y output/z; "
       "stat -c %U out.txt; cat /env/tool.py; (echo no > /env/x) 2>/dev/null || echo refused");
-  program.directory = "/mnt/data";
-  program.attachments = {{workspace.path(), "/mnt/data", Access::read_write},
+  program.directory = "/sandbox/work";
+  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write},
                          {layer.path(), "/env", Access::read_only}};
   const Ran ran = run(std::move(program));
   EXPECT_EQ(ran.out, "givenuser\nprint('layer')refused\n");
@@ -187,16 +187,16 @@ TEST_F(SandboxTest, AttachesDirectoriesAfterTheLockDown) {
 TEST_F(SandboxTest, FilesKeepTheirOwnerFromRunToRun) {
   const TempDir workspace(host().workspace_owner());
   for (int i = 0; i < 3; ++i) {
-    Program program =
-        shell("umask 077; date >> /mnt/data/log && chmod 600 /mnt/data/log && wc -l < /mnt/data/log");
-    program.attachments = {{workspace.path(), "/mnt/data", Access::read_write}};
+    Program program = shell(
+        "umask 077; date >> /sandbox/work/log && chmod 600 /sandbox/work/log && wc -l < /sandbox/work/log");
+    program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
     EXPECT_EQ(run(std::move(program)).out, std::to_string(i + 1) + "\n");
   }
 }
 
 TEST_F(SandboxTest, SaysWhatCouldNotBeAttached) {
   Program program = shell("true");
-  program.attachments = {{"/nonexistent/here", "/mnt/data", Access::read_write}};
+  program.attachments = {{"/nonexistent/here", "/sandbox/work", Access::read_write}};
   const auto ran = loop_.run_until_done(run_task(std::move(program)));
   ASSERT_FALSE(ran);
   EXPECT_THAT(ran.error().message, HasSubstr("/nonexistent/here"));
@@ -372,9 +372,9 @@ TEST_F(SandboxTest, CpuTimeIsCountedOverAllProcesses) {
 TEST_F(SandboxTest, AFullWorkspaceIsADiskLimit) {
   const TempDir workspace(host().workspace_owner());
   Program program =
-      shell("for i in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > /mnt/data/$i; done; sleep 20");
+      shell("for i in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > /sandbox/work/$i; done; sleep 20");
   program.prepare.limits.workspace = mib(16);
-  program.attachments = {{workspace.path(), "/mnt/data", Access::read_write}};
+  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
   const Ran ran = run(std::move(program));
   EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out;
 }

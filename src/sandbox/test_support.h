@@ -28,7 +28,7 @@ struct Program {
   std::vector<Attachment> attachments;
   PrepareSpec prepare{.root = minimal_root()};
   std::string directory = "/";
-  std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "HOME=/home/user", "LANG=C.UTF-8"};
+  std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "HOME=/sandbox/home", "LANG=C.UTF-8"};
   std::vector<UniqueFd> extra;
   Milliseconds limit{20'000};
 };

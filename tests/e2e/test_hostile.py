@@ -30,8 +30,9 @@ ROWS = [
         "    try:\n        open(d + '/prims_probe', 'w').close(); left.append(d)\n    except OSError: pass\nprint(left)\n",
         stdout="[]\n"),
     Row("nothing of the host's home and state",
-        "import os\nprint([d for d in ('/root', '/home', '/var/lib', '/work', '/srv', '/boot') if os.path.isdir(d) and os.listdir(d) "
-        "and d != '/home'], os.listdir('/home') if os.path.isdir('/home') else [])\n", stdout="[] ['user']\n"),
+        "import os\ndef names(d):\n    try:\n        return [d + '/' + n for n in os.listdir(d)]\n    except OSError:\n        return []\n"
+        "seen = [n for d in ('/root', '/home', '/var/lib', '/srv', '/boot', '/media') for n in names(d)]\n"
+        "print([n for n in seen if n not in ('/sandbox/home', '/root/.pyenv')])\n", stdout="[]\n"),
     Row("no namespace can be made or joined",
         "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         "print([libc.unshare(f) for f in (0x10000000, 0x20000, 0x40000000)], libc.mount(b'none', b'/tmp', b'tmpfs', 0, None))\n",
