@@ -211,7 +211,8 @@ io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::compile(std::string
                                                                      std::vector<std::string> indexes,
                                                                      Build build, Deadline deadline) {
   const auto state = state_;
-  auto making = co_await workers_.run([state] { return BuildDirectory::create(state / "builds"); });
+  auto create = [state] { return BuildDirectory::create(state / "builds"); };
+  auto making = co_await workers_.run(std::move(create));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto work, std::move(making));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, use_cache(indexes));
   const auto cache = build == Build::never ? shared.directory : work.path() / "cache";
@@ -338,10 +339,11 @@ io::Task<Result<std::variant<TreeSize, Diagnosis>>> Installer::install(const Bui
     auto prepared = co_await prepare_fonts(directory, Deadline::after(kFontTime));
     PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   }
-  auto finished = co_await workers_.run([environment, interpreter]() -> Result<TreeSize> {
+  auto finish = [environment, interpreter]() -> Result<TreeSize> {
     PRIMS_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
     return finish_tree(environment);
-  });
+  };
+  auto finished = co_await workers_.run(std::move(finish));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto size, std::move(finished));
   co_return size;
 }

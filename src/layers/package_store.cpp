@@ -134,12 +134,13 @@ io::Task<Result<Layer>> PackageStore::plain() {
   if (auto layer = shelf_.find(hash)) co_return *std::move(layer);
   const auto builds = options_.state / "builds";
   const auto interpreter = options_.interpreter;
-  auto making = co_await workers_.run([builds, interpreter]() -> Result<Skeleton> {
+  auto job = [builds, interpreter]() -> Result<Skeleton> {
     PRIMS_ASSIGN_OR_RETURN(auto build, BuildDirectory::create(builds));
     PRIMS_RETURN_ON_ERROR(write_skeleton(build.path() / "env", interpreter, ::geteuid()));
     PRIMS_ASSIGN_OR_RETURN(const auto size, finish_tree(build.path() / "env"));
     return Skeleton{std::make_unique<BuildDirectory>(std::move(build)), size};
-  });
+  };
+  auto making = co_await workers_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto made, std::move(making));
   co_return shelf_.publish(*made.build, hash, {}, made.size);
 }
@@ -207,10 +208,11 @@ io::Task<Result<Outcome>> PackageStore::make(Wish wish, std::shared_ptr<Flight> 
   if (!std::exchange(swept_, true)) {
     const auto builds = options_.state / "builds";
     const auto resolutions = options_.state / "resolutions";
-    auto swept = co_await workers_.run([builds, resolutions] {
+    auto job = [builds, resolutions] {
       sweep_builds(builds);
       sweep_resolutions(resolutions);
-    });
+    };
+    auto swept = co_await workers_.run(std::move(job));
     PRIMS_CO_RETURN_ON_ERROR(std::move(swept));
   }
   auto locking = co_await KeyLock::take(lock_file(), wish.key, deadline);
@@ -234,8 +236,8 @@ io::Task<Result<>> PackageStore::ready_uv(Deadline deadline) {
     auto locking = co_await KeyLock::take(lock_file(), "uv", deadline);
     PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
     const auto options = options_;
-    auto ensured = co_await workers_.run(
-        [options] { return ensure_uv(options.state, options.interpreter, options.program_directory); });
+    auto job = [options] { return ensure_uv(options.state, options.interpreter, options.program_directory); };
+    auto ensured = co_await workers_.run(std::move(job));
     PRIMS_CO_ASSIGN_OR_RETURN(uv, std::move(ensured));
   }
   workshop_.set_uv(uv);
@@ -331,10 +333,11 @@ io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::ve
 io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector<std::string> indexes,
                                               std::shared_ptr<Flight> flight, Deadline deadline) {
   const auto builds = options_.state / "builds";
-  auto making = co_await workers_.run([builds]() -> Result<std::unique_ptr<BuildDirectory>> {
+  auto job = [builds]() -> Result<std::unique_ptr<BuildDirectory>> {
     PRIMS_ASSIGN_OR_RETURN(auto made, BuildDirectory::create(builds));
     return std::make_unique<BuildDirectory>(std::move(made));
-  });
+  };
+  auto making = co_await workers_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto directory, std::move(making));
   const auto hash = resolution.layer;
   auto packages = locked_packages(resolution.lock);
@@ -353,12 +356,13 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
 
 io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path state, Bytes limit,
                                     std::unique_ptr<BuildDirectory> leftovers) {
-  auto done = co_await workers.run([state, limit, remains = std::move(leftovers)]() mutable {
+  auto job = [state, limit, remains = std::move(leftovers)]() mutable {
     remains.reset();
     const Shelf shelf(state / "layers", state / "builds");
     shelf.collect(limit);
     collect_cache(state, limit);
-  });
+  };
+  auto done = co_await workers.run(std::move(job));
   if (!done) log::warning("the package store is not kept in order: {}", done.error().message);
 }
 

@@ -221,7 +221,8 @@ io::Task<> get_into(Store& store, Request request, std::vector<std::string>& nam
 }
 
 io::Task<> get_all(Store& store, std::vector<Request> requests, std::vector<std::string>& names) {
-  io::TaskScope scope(co_await io::this_executor);
+  const auto executor = co_await io::this_executor;
+  io::TaskScope scope(executor);
   for (auto& request : requests) scope.spawn(get_into(store, std::move(request), names), "test");
   std::ignore = co_await scope.join();
 }

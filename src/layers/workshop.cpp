@@ -39,6 +39,7 @@ sandbox::Root job_root() {
   auto root = sandbox::minimal_root(
       "build", {.tmp = gib(2), .shared_memory = mib(256), .home = mib(256), .run = mib(64)});
   std::erase(root.directories, kEnvironmentPath);
+  root.writable_parents = {"/mnt"};
   root.symlinks.push_back({.path = kEnvironmentPath, .target = kEnvironmentMount});
   return root;
 }
