@@ -1,8 +1,7 @@
 """The command line: run, call, doctor, config, help, version."""
 
 import json
-import os
-import pathlib
+import shutil
 import signal
 import subprocess
 import unittest
@@ -170,15 +169,9 @@ class Words(unittest.TestCase):
 
     def test_a_copied_program_runs(self):
         folder = program.scratch()
-        source = pathlib.Path(program.PRIMS)
-        self.assertTrue(os.access(source, os.X_OK))
-        for name in os.listdir(source.parent):
-            if os.path.isfile(source.parent / name) and (source.parent / name).stat().st_size < 400_000_000:
-                subprocess.run(["cp", "-a", str(source.parent / name), str(folder)], check=True)
-        if not (folder / "prims-launcher").exists() and not any("launcher" in n for n in os.listdir(folder)):
-            self.skipTest("the launcher lies elsewhere in a development build")
-        done = subprocess.run([str(folder / "prims"), "run", "-c", "print('moved')"], env=program.environment(), cwd="/",
-                              capture_output=True, text=True, timeout=120, check=False)
+        shutil.copy(program.PRIMS, folder / "prims")
+        done = subprocess.run([str(folder / "prims"), "run", "-c", "print('moved')"], cwd="/",
+                              env=program.environment({"PRIMS_STATE_DIR": str(program.shared_state())}), capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.stdout, "moved\n", done.stderr)
 
 

@@ -117,7 +117,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html" if parts[:1] == ["simple"] else "application/octet-stream")
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
-        self.wfile.write(body or b"")
+        if self.command == "GET":
+            self.wfile.write(body or b"")
+
+    do_HEAD = do_GET
 
     def log_message(self, *_):
         pass

@@ -11,6 +11,7 @@ import http.client
 import itertools
 import json
 import queue
+import socket
 import subprocess
 import threading
 import time
@@ -75,6 +76,7 @@ class Call:
         self.progress = queue.Queue()
         self.seen = []
         self.late = []  # whatever came after the response
+        self.sent = threading.Event()
         self.done = threading.Event()
         self.response = None
         self.seconds = None
@@ -226,6 +228,7 @@ class Http(Connection):
         try:
             call.connection.request("POST", "/mcp", body, self.headers(message))
             call.socket = call.connection.sock
+            call.sent.set()
             response = call.connection.getresponse()
             call.status = response.status
             self.last_session = response.headers.get("Mcp-Session-Id")
@@ -268,7 +271,11 @@ class Http(Connection):
             self.notify("notifications/cancelled", {"requestId": call.id, "reason": "test"})
 
     def drop(self, call):
-        call.socket.shutdown(2)
+        call.sent.wait(10)
+        try:
+            call.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the answer came first and the connection is closed
 
     def close(self):
         if self.session:
