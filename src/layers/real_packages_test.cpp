@@ -179,7 +179,8 @@ class RealPackages : public testing::Test {
   /// uv is fetched once for all of these tests.
   bool have_uv() {
     static const fs::path kept = [this] {
-      const auto shared = fs::temp_directory_path() / fmt::format("prims-test-uv-{}", ::geteuid());
+      // In the working directory, the build folder, so that it is fetched once for many runs.
+      const auto shared = fs::absolute(fmt::format("prims-test-uv-{}", ::geteuid()));
       for (const char* name : {"tools", "builds"}) fs::create_directories(shared / name);
       const auto uv = ensure_uv(shared, interpreter_, {});
       return uv ? uv->parent_path() : fs::path();
