@@ -72,6 +72,16 @@ inline int pidfd_send_signal(int pidfd, int number) {
   return static_cast<int>(syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0));
 }
 
+inline constexpr int kLastSignal = 64;
+
+/// Default action. Directly, because the C library keeps two real-time signals to itself: its sigaction()
+/// refuses them, while its posix_spawn() ignores them in the new program, which hands that on.
+inline int default_action(int number) {
+  const std::uint64_t nothing[4] = {};  // handler, flags, restorer, mask
+  constexpr std::size_t kMaskSize = 8;
+  return static_cast<int>(syscall(SYS_rt_sigaction, number, nothing, nullptr, kMaskSize));
+}
+
 inline int pivot_root(const char* new_root, const char* put_old) {
   return static_cast<int>(syscall(SYS_pivot_root, new_root, put_old));
 }

@@ -91,8 +91,18 @@ void release_shared(Launcher& self) {
   for (int entry = 0; entry < self.spec.settings.entries; ++entry) close(wire::kFirstEntryFd + entry);
 }
 
+/// What is ignored stays so through every exec, down to the program.
+Failure reset_signals() {
+  for (int number = 1; number <= kernel::kLastSignal; ++number) {
+    if (number == SIGKILL || number == SIGSTOP) continue;
+    LAUNCHER_TRY(check("reset signals", kernel::default_action(number)));
+  }
+  return {};
+}
+
 Failure make_sandbox(Launcher& self) {
   LAUNCHER_TRY(check("die with the server", prctl(PR_SET_PDEATHSIG, SIGKILL)));
+  LAUNCHER_TRY(reset_signals());
   LAUNCHER_TRY(map_spec(self.spec));
   const auto first_unused = static_cast<unsigned>(wire::kFirstEntryFd + self.spec.settings.entries);
   LAUNCHER_TRY(check("close descriptors", kernel::close_range(first_unused, ~0U, 0)));
