@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/census.h"
 #include "launcher/channel.h"
 #include "launcher/lock_down.h"
 #include "launcher/program.h"
@@ -61,27 +62,31 @@ Failure get_ready(Init& self) {
   return send_notice(wire::kInitFd, notice);
 }
 
-void report_exit(int status, const rusage& used) {
+void report_exit(int status, const rusage& used, std::uint32_t threads) {
   wire::Notice notice;
   notice.kind = wire::NoticeKind::exited;
   notice.value = status;
+  notice.threads = threads;
   notice.usage = cpu_usage(used);
   static_cast<void>(send_notice(wire::kInitFd, notice));
 }
 
-/// Reaps whoever has ended. True when the program was among them.
+/// Reaps whoever has ended. True when the program was among them. What it left behind is counted while it is
+/// still there: a burst of processes may be shorter than the pause of whoever samples from outside.
 bool reap(Init& self) {
   signalfd_siginfo info[8];
   static_cast<void>(read(self.children, info, sizeof info));
   for (;;) {
+    siginfo_t ended{};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return false;
+    const bool program = ended.si_pid == self.program;
+    const std::uint32_t threads = program ? count_threads() : 0;
     int status = 0;
     rusage used{};
-    const pid_t pid = wait4(-1, &status, WNOHANG, &used);
-    if (pid <= 0) return false;
-    if (pid == self.program) {
-      report_exit(status, used);
-      return true;
-    }
+    wait4(ended.si_pid, &status, 0, &used);
+    if (!program) continue;
+    report_exit(status, used, threads);
+    return true;
   }
 }
 

@@ -106,7 +106,7 @@ enum class NoticeKind : std::uint32_t {
   failed = 4,    ///< both: `step` and `error`; `value` is the attachment's number where it concerns one
   broker = 5,    ///< init: the listening socket travels with it
   ready = 6,     ///< init: locked down, waits for start
-  exited = 7,    ///< init: `value` is the wait status of the program
+  exited = 7,    ///< init: `value` is the wait status of the program, `threads` what there was at its end
 };
 
 struct CpuUsage {
@@ -120,7 +120,7 @@ struct Notice {
   NoticeKind kind{};
   std::int32_t value = 0;
   std::int32_t error = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t threads = 0;  ///< of all processes of the sandbox, init and ended ones among them
   CpuUsage usage;
   char step[40] = {};  ///< a C string
 };
