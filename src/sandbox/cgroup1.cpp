@@ -130,9 +130,9 @@ class Cgroup1Group : public LimitGroup {
  public:
   static Result<std::unique_ptr<LimitGroup>> create(std::string name, const Limits& limits,
                                                     std::shared_ptr<const Hierarchies> hierarchies,
-                                                    Background& background) {
+                                                    Background& background, Background& closer) {
     std::unique_ptr<Cgroup1Group> group(
-        new Cgroup1Group(std::move(name), limits, std::move(hierarchies), background));
+        new Cgroup1Group(std::move(name), limits, std::move(hierarchies), background, closer));
     PRIMS_RETURN_ON_ERROR(group->make_directories());
     PRIMS_RETURN_ON_ERROR(group->set_limits());
     PRIMS_RETURN_ON_ERROR(group->open_entries());
@@ -155,6 +155,7 @@ class Cgroup1Group : public LimitGroup {
   std::span<const int> entries() const override { return entry_numbers_; }
 
   std::optional<Outcome> breached() override {
+    if (const auto disk = directories_.breached()) return *disk;
     std::array<char, 128> text;
     const ssize_t size = ::pread(oom_control_.get(), text.data(), text.size(), 0);
     if (size > 0 && number_after({text.data(), static_cast<std::size_t>(size)}, "oom_kill ") > 0) {
@@ -165,7 +166,6 @@ class Cgroup1Group : public LimitGroup {
         return CpuTimeExceeded{limits_.cpu_time, used};
       }
     }
-    if (const auto disk = directories_.breached()) return *disk;
     return std::nullopt;
   }
 
@@ -182,14 +182,16 @@ class Cgroup1Group : public LimitGroup {
     return directories_.watch(std::move(path), limit);
   }
 
+  UniqueFd close_directories() override { return directories_.close(); }
+
  private:
   Cgroup1Group(std::string name, const Limits& limits, std::shared_ptr<const Hierarchies> hierarchies,
-               Background& background)
+               Background& background, Background& closer)
       : name_(std::move(name)),
         limits_(limits),
         hierarchies_(std::move(hierarchies)),
         background_(background),
-        directories_(background,
+        directories_(background, closer,
                      [hierarchies = hierarchies_, name = name_] { return hierarchies->processes(name); }) {}
 
   Result<> make_directories() const {
@@ -268,7 +270,7 @@ class Cgroup1Backend : public LimitBackend {
   }
 
   Result<std::unique_ptr<LimitGroup>> make_group(std::string_view name, const Limits& limits) override {
-    return Cgroup1Group::create(std::string(name), limits, hierarchies_, background_);
+    return Cgroup1Group::create(std::string(name), limits, hierarchies_, background_, closer_);
   }
 
   Enforcement enforcement() const override { return {"cgroup1", "cgroup1", "cgroup1"}; }
@@ -282,6 +284,7 @@ class Cgroup1Backend : public LimitBackend {
  private:
   std::shared_ptr<const Hierarchies> hierarchies_;  // shared with groups and their removal
   Background background_;
+  Background closer_;
 };
 
 }  // namespace

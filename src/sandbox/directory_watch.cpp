@@ -15,8 +15,6 @@
 #include <set>
 #include <utility>
 
-#include "base/unique_fd.h"
-
 namespace prims::sandbox {
 namespace {
 
@@ -34,9 +32,9 @@ UniqueFd open_below(int root, const std::string& path) {
 
 /// Holds one descriptor however deep the tree is: directories that wait are paths, opened from the root
 /// again.
-class Walk {
+class TreeWalk {
  public:
-  explicit Walk(UniqueFd root) : root_(std::move(root)) {}
+  explicit TreeWalk(UniqueFd root) : root_(std::move(root)) {}
 
   TreeSize run() {
     waiting_.emplace_back(".");
@@ -88,7 +86,7 @@ class Walk {
 Result<TreeSize> measure_tree(const std::string& path) {
   UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!root) return fail_errno("open " + path);
-  return Walk(std::move(root)).run();
+  return TreeWalk(std::move(root)).run();
 }
 
 Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes) {
@@ -125,21 +123,37 @@ struct DirectoryWatch::State {
   mutable std::mutex mutex;  // held for a copy, never during a walk
   std::vector<Directory> directories;
   std::optional<DiskLimit> breach;
+  bool closed = false;  // by the last walk: an earlier one that is still under way tells nothing new
+
+  std::size_t directory_count() const {
+    const std::scoped_lock lock(mutex);
+    return directories.size();
+  }
 
   std::optional<Milliseconds> walk_all() {
     if (stopped) return std::nullopt;
     const auto start = Clock::now();
-    std::size_t count = 0;
-    {
-      const std::scoped_lock lock(mutex);
-      count = directories.size();
+    const std::size_t count = directory_count();
+    for (std::size_t i = 0; i < count && !stopped; ++i) {
+      const auto used = measure(i);
+      if (used) record(i, *used, Walk::one_of_many);
     }
-    for (std::size_t i = 0; i < count && !stopped; ++i) walk(i);
     const auto spent = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     return std::clamp(kPausePerWalk * spent, kLeastPause, kMostPause);
   }
 
-  void walk(std::size_t index) {
+  void walk_last() {
+    const std::size_t count = directory_count();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto used = measure(i);
+      if (used) record(i, *used, Walk::last);
+    }
+  }
+
+ private:
+  enum class Walk { one_of_many, last };
+
+  Result<TreeSize> measure(std::size_t index) {
     std::string path;
     dev_t device = 0;
     {
@@ -147,19 +161,24 @@ struct DirectoryWatch::State {
       path = directories[index].path;
       device = directories[index].device;
     }
-    auto size = measure_tree(path);
-    if (!size) return;
-    size->bytes.count += measure_nameless(device, processes()).count;
+    PRIMS_ASSIGN_OR_RETURN(TreeSize size, measure_tree(path));
+    size.bytes.count += measure_nameless(device, processes()).count;
+    return size;
+  }
+
+  void record(std::size_t index, const TreeSize& size, Walk which) {
     const std::scoped_lock lock(mutex);
+    if (closed && which != Walk::last) return;
+    closed = which == Walk::last;
     Directory& directory = directories[index];
-    directory.used = size->bytes;
-    const bool over = size->too_many || size->bytes > directory.limit;
-    if (over && !breach) breach = DiskLimit{directory.limit, size->bytes};
+    directory.used = size.bytes;
+    const bool over = size.too_many || size.bytes > directory.limit;
+    if (over && !breach) breach = DiskLimit{directory.limit, size.bytes};
   }
 };
 
-DirectoryWatch::DirectoryWatch(Background& walker, Processes processes)
-    : walker_(walker), state_(std::make_shared<State>(std::move(processes))) {}
+DirectoryWatch::DirectoryWatch(Background& walker, Background& closer, Processes processes)
+    : walker_(walker), closer_(closer), state_(std::make_shared<State>(std::move(processes))) {}
 
 DirectoryWatch::~DirectoryWatch() {
   state_->stopped = true;
@@ -177,6 +196,23 @@ Result<> DirectoryWatch::watch(std::string path, Bytes limit) {
   }
   if (first) walker_.add([state = state_] { return state->walk_all(); });
   return {};
+}
+
+UniqueFd DirectoryWatch::close() {
+  state_->stopped = true;
+  if (state_->directory_count() == 0) return {};
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    state_->walk_last();  // slower for others, but not left out
+    return {};
+  }
+  // Closed together with the job, whether that was done or dropped.
+  auto done = std::make_shared<UniqueFd>(ends[1]);
+  closer_.add([state = state_, done = std::move(done)]() -> std::optional<Milliseconds> {
+    state->walk_last();
+    return std::nullopt;
+  });
+  return UniqueFd(ends[0]);
 }
 
 std::optional<DiskLimit> DirectoryWatch::breached() const {

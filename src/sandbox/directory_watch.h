@@ -2,7 +2,7 @@
 //
 // A walk never follows a symbolic link, never leaves its file system, and is bounded. What is found lags
 // behind what is written by the pause between walks (at least 100 ms, ten times the duration of the last
-// walk, at most 2 s).
+// walk, at most 2 s); a last walk after the end leaves no gap behind.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "sandbox/background.h"
 #include "sandbox/outcome.h"
 
@@ -36,14 +37,19 @@ class DirectoryWatch {
   /// Called on the walker's thread.
   using Processes = std::function<std::vector<pid_t>()>;
 
-  /// `walker` must outlive this. Files that `processes` have deleted and still hold open count too.
-  DirectoryWatch(Background& walker, Processes processes);
+  /// `walker` must outlive this, and so must `closer`, a thread apart for last walks: somebody waits for
+  /// those. Files that `processes` have deleted and still hold open count too.
+  DirectoryWatch(Background& walker, Background& closer, Processes processes);
   ~DirectoryWatch();
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
   /// More than `limit` below `path` is a breach.
   Result<> watch(std::string path, Bytes limit);
+
+  /// Ends the watch with one more walk, for when nobody writes any more. The descriptor becomes readable when
+  /// it is done; there is none when nothing is watched.
+  UniqueFd close();
 
   std::optional<DiskLimit> breached() const;
 
@@ -54,7 +60,8 @@ class DirectoryWatch {
   struct State;
 
   Background& walker_;
-  std::shared_ptr<State> state_;  // shared with the job on the walker, which may end after this
+  Background& closer_;
+  std::shared_ptr<State> state_;  // shared with the jobs on these threads, which may end after this
 };
 
 }  // namespace prims::sandbox

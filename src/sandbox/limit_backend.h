@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "sandbox/outcome.h"
 #include "sandbox/rlimits.h"
 #include "sandbox/spec.h"
@@ -50,6 +51,9 @@ class LimitGroup {
   /// the program did not end well.
   virtual std::optional<ProcessLimit> process_limit_hit() = 0;
 
+  /// What init counted when the program ended, for a backend that samples and may have missed it.
+  virtual void saw_threads(std::uint32_t) {}
+
   virtual Usage usage() = 0;
 
   /// Kills every process of the group; the pid namespace's end is the ordinary way.
@@ -58,6 +62,10 @@ class LimitGroup {
   /// Counts the bytes below `path` from now on; more than `limit` is a DiskLimit. Walks lag behind what is
   /// written, see directory_watch.h.
   virtual Result<> watch_directory(std::string path, Bytes limit) = 0;
+
+  /// Measures those directories for the last time, after the last process. The descriptor becomes readable
+  /// when it is done; there is none when nothing is watched.
+  virtual UniqueFd close_directories() = 0;
 };
 
 class LimitBackend {

@@ -354,6 +354,22 @@ TEST_P(Limited, BytesBelowADirectory) {
   std::filesystem::remove_all(directory);
 }
 
+TEST_P(Limited, TheLastMeasurementLeavesNoGap) {
+  char name[] = "/tmp/prims-limits-XXXXXX";
+  const std::string directory = ::mkdtemp(name);
+  const auto limited = group(Limits{});
+  EXPECT_FALSE(limited->close_directories());
+  ASSERT_TRUE(limited->watch_directory(directory, mib(1)));
+  std::ofstream(directory + "/large") << std::string(2 << 20, 'x');
+  const UniqueFd measured = limited->close_directories();
+  pollfd source{measured.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&source, 1, static_cast<int>(kPatience.count())), 1);
+  const auto breach = limited->breached();
+  EXPECT_TRUE(breach && std::holds_alternative<DiskLimit>(*breach));
+  EXPECT_GE(limited->usage().disk, mib(2));
+  std::filesystem::remove_all(directory);
+}
+
 TEST_P(Limited, BytesOfAFileThatWasDeletedAndIsStillOpen) {
   char name[] = "/tmp/prims-limits-XXXXXX";
   const std::string directory = ::mkdtemp(name);

@@ -22,6 +22,8 @@ namespace wire = launcher::wire;
 
 constexpr Milliseconds kWatchInterval{50};
 constexpr Milliseconds kAnswerTime{10'000};
+/// A million files take about a second.
+constexpr Milliseconds kLastWalkTime{5000};
 
 bool ended_well(const Outcome& outcome) {
   const auto* exited = std::get_if<Exited>(&outcome);
@@ -92,7 +94,13 @@ io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
     if (!gone) log::error("sandbox: {}", gone.error().message);
   }
   auto closed = co_await self->init_closed_.wait();
-  if (closed) self->settle();
+  if (!closed) co_return;
+  const UniqueFd measured = self->holdings_.limits->close_directories();
+  if (measured) {
+    auto done = co_await io::wait_readable(measured.get(), Deadline::after(kLastWalkTime));
+    if (!done) log::warning("sandbox: size of the workspace at the end: {}", done.error().message);
+  }
+  self->settle();
 }
 
 io::Task<> Process::listen_to_init(std::shared_ptr<Process> self) {
@@ -154,6 +162,7 @@ void Process::on_init(Received received) {
       return prepared_.set();
     case wire::NoticeKind::exited:
       exit_ = received.notice;
+      holdings_.limits->saw_threads(exit_->threads);
       return program_ended_.set();
     case wire::NoticeKind::failed:
       return on_failed(received.notice);
@@ -205,10 +214,12 @@ Outcome Process::natural_outcome() {
   return Exited{WEXITSTATUS(status)};
 }
 
-/// A program that ended well had no trouble with a limit. Otherwise the limits are asked first.
+/// A program that ended well had no trouble with a limit, but what fills the disk stays behind all the same.
+/// Otherwise the limits are asked first.
 Outcome Process::explain(Outcome seen) {
+  auto breached = holdings_.limits->breached();
+  if (breached && (!ended_well(seen) || std::holds_alternative<DiskLimit>(*breached))) return *breached;
   if (ended_well(seen)) return seen;
-  if (auto breached = holdings_.limits->breached()) return *std::move(breached);
   const auto* signalled = std::get_if<Signalled>(&seen);
   if (signalled != nullptr && signalled->signal == SIGXCPU && holdings_.requested.cpu_time.count() > 0) {
     const Milliseconds used = exit_ ? cpu_time(exit_->usage) : Milliseconds(0);

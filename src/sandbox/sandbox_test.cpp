@@ -379,5 +379,30 @@ TEST_F(SandboxTest, AFullWorkspaceIsADiskLimit) {
   EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out;
 }
 
+TEST_F(SandboxTest, WhoFillsTheWorkspaceAndLeavesAtOnceHasCrossedTheLimitToo) {
+  const TempDir workspace(host().workspace_owner());
+  Program program = shell("head -c 24000000 /dev/zero > /sandbox/work/large");
+  program.prepare.limits.workspace = mib(16);
+  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+  const Ran ran = run(std::move(program));
+  const auto* limit = std::get_if<DiskLimit>(&ran.outcome);
+  ASSERT_NE(limit, nullptr) << ran.outcome.index() << ran.out;
+  EXPECT_GT(limit->peak, mib(16));
+}
+
+TEST_F(SandboxTest, TheWorkspaceIsMeasuredAtTheEnd) {
+  const TempDir workspace(host().workspace_owner());
+  Program program = shell("head -c 3000000 /dev/zero > /sandbox/work/some");
+  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+  const Ran ran = run(std::move(program));
+  EXPECT_EQ(ran.exit_code(), 0) << ran.out;
+  EXPECT_GE(ran.usage.disk.count, 3'000'000U);
+}
+
+TEST_F(SandboxTest, NoSignalIsIgnoredOrBlocked) {
+  const Ran ran = run(shell("grep -E '^Sig(Ign|Blk)' /proc/self/status"));
+  EXPECT_EQ(ran.out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
 }  // namespace
 }  // namespace prims::sandbox::testing

@@ -142,6 +142,11 @@ class Watched {
     return near ? kAlertPause : kCalmPause;
   }
 
+  void saw_threads(std::uint32_t count) {
+    const std::scoped_lock lock(mutex_);
+    usage_.peak_processes = std::max(usage_.peak_processes, count);
+  }
+
   Usage usage() const {
     const std::scoped_lock lock(mutex_);
     return usage_;
@@ -187,10 +192,10 @@ class Watched {
 
 class WatchdogGroup : public LimitGroup {
  public:
-  WatchdogGroup(const Limits& limits, Background& sampler, Background& walker)
+  WatchdogGroup(const Limits& limits, Background& sampler, Background& walker, Background& closer)
       : limits_(limits),
         watched_(std::make_shared<Watched>(limits)),
-        directories_(walker, [watched = watched_] { return watched->process_ids(); }) {
+        directories_(walker, closer, [watched = watched_] { return watched->process_ids(); }) {
     sampler.add([watched = watched_] { return watched->sample(); });
   }
 
@@ -203,12 +208,12 @@ class WatchdogGroup : public LimitGroup {
 
   std::optional<Outcome> breached() override {
     watched_->wanted = true;
+    if (const auto disk = directories_.breached()) return *disk;
     const Usage now = watched_->usage();
     if (now.peak_memory > limits_.memory) return OutOfMemory{limits_.memory, now.peak_memory};
     if (limits_.cpu_time.count() > 0 && now.cpu >= limits_.cpu_time) {
       return CpuTimeExceeded{limits_.cpu_time, now.cpu};
     }
-    if (const auto disk = directories_.breached()) return *disk;
     return std::nullopt;
   }
 
@@ -217,6 +222,8 @@ class WatchdogGroup : public LimitGroup {
     if (peak < limits_.processes) return std::nullopt;
     return ProcessLimit{limits_.processes, std::min(peak, limits_.processes)};
   }
+
+  void saw_threads(std::uint32_t count) override { watched_->saw_threads(count); }
 
   Usage usage() override {
     Usage usage = watched_->usage();
@@ -230,6 +237,8 @@ class WatchdogGroup : public LimitGroup {
     return directories_.watch(std::move(path), limit);
   }
 
+  UniqueFd close_directories() override { return directories_.close(); }
+
  private:
   const Limits limits_;
   std::shared_ptr<Watched> watched_;  // shared with the job on the sampler, which may end after this
@@ -239,7 +248,7 @@ class WatchdogGroup : public LimitGroup {
 class WatchdogBackend : public LimitBackend {
  public:
   Result<std::unique_ptr<LimitGroup>> make_group(std::string_view, const Limits& limits) override {
-    return std::make_unique<WatchdogGroup>(limits, sampler_, walker_);
+    return std::make_unique<WatchdogGroup>(limits, sampler_, walker_, closer_);
   }
 
   Enforcement enforcement() const override { return {"rlimit+watchdog", "rlimit", "watchdog"}; }
@@ -253,6 +262,7 @@ class WatchdogBackend : public LimitBackend {
  private:
   Background sampler_;  // apart from the walks, which may take long
   Background walker_;
+  Background closer_;
 };
 
 }  // namespace
