@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "python/conversation.h"
 #include "python/environment.h"
+#include "python/refusal.h"
 
 namespace prims::python {
 namespace {
@@ -43,14 +44,6 @@ Milliseconds since(Clock::time_point start) {
 bool ended_by_itself(const sandbox::Outcome& outcome) {
   return std::holds_alternative<sandbox::Exited>(outcome) ||
          std::holds_alternative<sandbox::Signalled>(outcome);
-}
-
-/// Where rlimits bound the memory, the kernel refuses it instead of killing, and the program ends with a
-/// MemoryError.
-bool ran_out_of_memory(const RunResult& result, const sandbox::Enforcement& enforcement) {
-  const auto* exited = std::get_if<sandbox::Exited>(&result.outcome);
-  return exited != nullptr && exited->code != 0 && enforcement.memory.starts_with("rlimit") && result.error &&
-         result.error->type.ends_with("MemoryError");
 }
 
 class SandboxRunner final : public Runner {
@@ -139,8 +132,8 @@ class SandboxRunner final : public Runner {
       result.error = told->error;
       result.value = told->value;
     }
-    if (ran_out_of_memory(result, host_.enforcement())) {
-      result.outcome = sandbox::OutOfMemory{limits.sandbox.memory, result.usage.peak_memory};
+    if (auto limit = refused_by_limit(result, limits.sandbox, host_.enforcement())) {
+      result.outcome = *std::move(limit);
     }
   }
 

@@ -323,6 +323,33 @@ TEST_F(RunnerTest, MemoryIsLimited) {
   EXPECT_EQ(result.out.head, "begin\n");
 }
 
+TEST_F(RunnerTest, RefusedProcessesAndThreadsAreTheLimitAlsoWhenNoneIsLeftAtTheEnd) {
+  for (const char* code :
+       {"import os, signal\nchildren = []\ntry:\n    while True:\n        child = os.fork()\n"
+        "        if child == 0: signal.pause()\n        children.append(child)\n"
+        "finally:\n    for child in children: os.kill(child, 9), os.waitpid(child, 0)",
+        "import subprocess\nchildren = []\ntry:\n    while True: children.append(subprocess.Popen(['sleep', "
+        "'100']))\n"
+        "finally:\n    for child in children: child.kill(), child.wait()",
+        "import threading, time\n"
+        "while True: threading.Thread(target=time.sleep, args=(100,), daemon=True).start()"}) {
+    RunSpec greedy = spec(code);
+    greedy.limits.sandbox.processes = 40;
+    const RunResult result = run(std::move(greedy));
+    const auto* limit = std::get_if<sandbox::ProcessLimit>(&result.outcome);
+    ASSERT_NE(limit, nullptr) << result.outcome.index() << code << result.err.head;
+    EXPECT_EQ(limit->limit, 40U);
+  }
+}
+
+TEST_F(RunnerTest, ASocketThatIsNotReadyIsNoLimit) {
+  const RunResult result =
+      run("import socket\nnear, far = socket.socketpair()\nnear.setblocking(False)\nnear.recv(1)");
+  EXPECT_EQ(exit_code(result), 1);
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->type, "BlockingIOError");
+}
+
 TEST_F(RunnerTest, WhatAProgramWritesToThePrivateDescriptorHarmsNobody) {
   const std::string find =
       "import os, stat\nsocks = [n for n in range(3, 1024) if os.path.exists('/proc/self/fd/%d' % n) and "

@@ -20,13 +20,13 @@ constexpr std::uint64_t kNoCore = 1;
 /// A process that the group's own count refuses leaves evidence, one that RLIMIT_NPROC refuses does not.
 constexpr std::uint64_t kBehindTheGroup = 16;
 
+}  // namespace
+
 /// A quarter above the limit, so that the watchdog sees the limit crossed before an allocation fails, and one
 /// process cannot run far ahead of it.
 Bytes data_limit(Bytes memory) {
   return std::max(kLeastData, Bytes{memory.count + memory.count / 4});
 }
-
-}  // namespace
 
 std::vector<Rlimit> make_rlimits(const Limits& limits, MemoryBound bound) {
   const std::uint64_t processes =

@@ -24,6 +24,9 @@ enum class MemoryBound {
   processes,  ///< nobody but these rlimits and a watchdog: RLIMIT_DATA tight, RLIMIT_AS loose
 };
 
+/// How much of its own one process may map with MemoryBound::processes (RLIMIT_DATA).
+Bytes data_limit(Bytes memory);
+
 /// Never above what this process itself may set.
 std::vector<Rlimit> make_rlimits(const Limits& limits, MemoryBound bound);
 
