@@ -81,9 +81,16 @@ Failure mask_proc(const wire::Spec& spec) {
   return check("rmdir mask", rmdir(".mask"));
 }
 
+/// Buffers of TCP sockets grow by themselves, up to what is said here for this network namespace.
+Failure bound_tcp() {
+  LAUNCHER_TRY(write_file("bound tcp", "proc/sys/net/ipv4/tcp_wmem", "4096 16384 131072"));
+  return write_file("bound tcp", "proc/sys/net/ipv4/tcp_rmem", "4096 131072 131072");
+}
+
 Failure mount_proc(const wire::Spec& spec) {
   LAUNCHER_TRY(check("mount proc", mount("proc", "proc", "proc", kPlain | MS_NOEXEC, nullptr)));
   LAUNCHER_TRY(write_file("forbid user namespaces", "proc/sys/user/max_user_namespaces", "0"));
+  LAUNCHER_TRY(bound_tcp());
   LAUNCHER_TRY(mask_proc(spec));
   constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOEXEC | kPlain;
   return check("remount proc", mount(nullptr, "proc", nullptr, kReadOnly, nullptr));

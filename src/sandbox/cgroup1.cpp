@@ -29,6 +29,7 @@ constexpr Milliseconds kFirstRetry{2};
 constexpr Milliseconds kLastRetry{256};
 constexpr int kMostRetries = 60;  // about 14 s; what still lives then waits for the next start's sweep
 constexpr Milliseconds kFarewell{1000};
+constexpr std::uint64_t kTcpShare = 4;         // of the memory limit, on top of it
 constexpr std::uint64_t kCpuPeriod = 100'000;  // microseconds
 
 std::uint64_t first_number(std::string_view text) {
@@ -207,6 +208,9 @@ class Cgroup1Group : public LimitGroup {
     PRIMS_RETURN_ON_ERROR(write_control(memory, name_ + "/memory.limit_in_bytes", bytes));
     // Missing where the kernel does not account swap; then swapped pages do not count.
     (void)write_control(memory, name_ + "/memory.memsw.limit_in_bytes", bytes);
+    // Buffers of TCP are the only ones that have a count of their own; at its limit they grow no further.
+    (void)write_control(memory, name_ + "/memory.kmem.tcp.limit_in_bytes",
+                        std::to_string(limits_.memory.count / kTcpShare));
     const std::string processes = std::to_string(limits_.processes + kOwnProcesses);
     PRIMS_RETURN_ON_ERROR(
         write_control(hierarchies_->directory(Controller::pids), name_ + "/pids.max", processes));

@@ -148,6 +148,14 @@ std::optional<MemoryShare> memory_share(pid_t pid) {
   return MemoryShare{kib(*anonymous + kilobytes("\nSwapPss:").value_or(0)), kib(*shared)};
 }
 
+std::uint64_t open_sockets(pid_t pid) {
+  const std::string text = read_file(fmt::format("/proc/{}/net/sockstat", pid));
+  constexpr std::string_view kFirst = "sockets: used";
+  if (!text.starts_with(kFirst)) return 0;
+  std::string_view rest = std::string_view(text).substr(kFirst.size());
+  return to_number(next_word(rest));
+}
+
 Bytes tmpfs_used(pid_t pid) {
   const UniqueFd root(::open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   Bytes sum;

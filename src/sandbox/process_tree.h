@@ -36,6 +36,10 @@ struct MemoryShare {
 };
 std::optional<MemoryShare> memory_share(pid_t pid);
 
+/// Sockets of all kinds in the network namespace of `pid`, those that are on their way through another one
+/// too.
+std::uint64_t open_sockets(pid_t pid);
+
 /// Used bytes of the tmpfs mounts that `pid` sees and can write to.
 Bytes tmpfs_used(pid_t pid);
 

@@ -399,6 +399,24 @@ TEST_F(SandboxTest, TheWorkspaceIsMeasuredAtTheEnd) {
   EXPECT_GE(ran.usage.disk.count, 3'000'000U);
 }
 
+TEST_F(SandboxTest, BuffersOfSocketsAreMemoryToo) {
+  Program program = python(
+      "import os, socket, time\n"
+      "for child in range(8):\n"
+      "  if os.fork() == 0: break\n"
+      "pairs = [socket.socketpair() for _ in range(500)]\n"
+      "for near, far in pairs:\n"
+      "  near.setblocking(False)\n"
+      "  near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)\n"
+      "  try:\n"
+      "    while True: near.send(bytes(65536))\n"
+      "  except BlockingIOError: pass\n"
+      "time.sleep(100)");
+  program.prepare.limits.memory = mib(512);
+  const Ran ran = run(std::move(program));
+  EXPECT_TRUE(std::holds_alternative<OutOfMemory>(ran.outcome)) << ran.outcome.index() << ran.out;
+}
+
 TEST_F(SandboxTest, NoSignalIsIgnoredOrBlocked) {
   const Ran ran = run(shell("grep -E '^Sig(Ign|Blk)' /proc/self/status"));
   EXPECT_EQ(ran.out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");

@@ -75,6 +75,7 @@ struct Range {
 
 std::uint32_t action_of(Verdict verdict) {
   if (verdict.error == 0) return SECCOMP_RET_ALLOW;
+  if (verdict.error == Verdict::kNothing) return SECCOMP_RET_ERRNO;
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(verdict.error) & SECCOMP_RET_DATA);
 }
 
@@ -191,6 +192,8 @@ class Program {
 
 std::string text_of(Verdict verdict) {
   switch (verdict.error) {
+    case Verdict::kNothing:
+      return "nothing";
     case 0:
       return "allow";
     case EPERM:

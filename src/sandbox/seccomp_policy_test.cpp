@@ -209,6 +209,8 @@ TEST_F(SeccompPolicy, OpensUnixTcpUdpAndRouteSocketsOnly) {
   EXPECT_EQ(answer(filter, SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0}), EAFNOSUPPORT);
   EXPECT_EQ(answer(filter, SYS_setsockopt, {3, SOL_TCP, TCP_ULP}), ENOPROTOOPT);
   EXPECT_EQ(answer(filter, SYS_setsockopt, {3, SOL_TCP, TCP_NODELAY}), kWouldRun);
+  EXPECT_EQ(answer(filter, SYS_setsockopt, {3, SOL_SOCKET, SO_SNDBUF}), 0);
+  EXPECT_EQ(answer(filter, SYS_setsockopt, {3, SOL_SOCKET, SO_REUSEADDR}), kWouldRun);
 }
 
 TEST_F(SeccompPolicy, ComparesTheLowHalfOfArguments) {

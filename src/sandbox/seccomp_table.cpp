@@ -57,13 +57,17 @@ constexpr Clause kSocket[] = {
 constexpr Clause kSocketPair[] = {{kAllow, {is(0, AF_UNIX)}}};
 
 // setsockopt: nothing that loads code into the network stack, turns TCP or UDP into another protocol, or pins
-// pages.
+// pages. Buffers keep their first size, so that the number of sockets bounds their memory; the kernel, too,
+// takes any size without a word and gives what it may.
+constexpr Verdict kNothing{Verdict::kNothing};
 constexpr Clause kSetSockOpt[] = {
     {kRefuse, {is(1, SOL_SOCKET), is(2, SO_ATTACH_FILTER)}},
     {kRefuse, {is(1, SOL_SOCKET), is(2, SO_ATTACH_BPF)}},
     {kRefuse, {is(1, SOL_SOCKET), is(2, SO_ATTACH_REUSEPORT_CBPF)}},
     {kRefuse, {is(1, SOL_SOCKET), is(2, SO_ATTACH_REUSEPORT_EBPF)}},
     {Verdict{EOPNOTSUPP}, {is(1, SOL_SOCKET), is(2, SO_ZEROCOPY)}},
+    {kNothing, {is(1, SOL_SOCKET), is(2, SO_SNDBUF)}},
+    {kNothing, {is(1, SOL_SOCKET), is(2, SO_RCVBUF)}},
     {Verdict{ENOPROTOOPT}, {is(1, SOL_TCP), is(2, TCP_ULP)}},
     {Verdict{ENOPROTOOPT}, {is(1, SOL_UDP), is(2, UDP_ENCAP)}},
 };

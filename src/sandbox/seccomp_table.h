@@ -10,6 +10,8 @@ namespace prims::sandbox {
 
 /// What a call gets: it runs, or it fails with this errno without having run.
 struct Verdict {
+  static constexpr int kNothing = -1;  ///< it does nothing and says that all went well
+
   int error = 0;  ///< 0: it runs
 
   constexpr bool operator==(const Verdict&) const = default;

@@ -21,6 +21,9 @@ constexpr Milliseconds kCalmPause{40};  // the sample itself takes some of the 5
 constexpr Milliseconds kAlertPause{10};
 constexpr Milliseconds kExactPause{250};
 
+/// The kernel's usual default for buffers, which sandboxes cannot enlarge, and some for its bookkeeping.
+constexpr Bytes kSocketBuffers = kib(256);
+
 /// Below the server, whose looking must not wait for what it looks at.
 constexpr int kNiceness = 5;
 
@@ -73,6 +76,7 @@ class MemoryGauge {
       most_.count += process.resident.count;
       peak_ = std::max(peak_, process.resident);  // one process's share is certainly used
     }
+    if (const Bytes sockets = room_in_sockets(processes); sockets > limit_) peak_ = std::max(peak_, sockets);
     if (most_ <= limit_ && !next_exact_.passed()) return;
     next_exact_ = Deadline::after(kExactPause);
     peak_ = std::max(peak_, exact(processes, in_tmpfs));
@@ -83,6 +87,12 @@ class MemoryGauge {
   Bytes peak() const { return peak_; }
 
  private:
+  /// What buffers of sockets could hold: what they do hold is in no figure of a process.
+  static Bytes room_in_sockets(const std::vector<ProcessSample>& processes) {
+    if (processes.empty()) return {};
+    return Bytes{open_sockets(processes.front().pid) * kSocketBuffers.count};
+  }
+
   static Bytes exact(const std::vector<ProcessSample>& processes, Bytes in_tmpfs) {
     Bytes anonymous;
     Bytes shared;
