@@ -51,7 +51,8 @@ is_wanted() {
   return 1
 }
 
-# Adds the "N passed, N failed, N skipped" lines of a log; a suite that failed without saying so counts as one failure.
+# Adds the "N passed, N failed, N skipped" lines of a suite's log to the totals; `sum` is what they say together. A suite that
+# failed without saying so counts as one failure.
 count() {
   local log="$1" status="$2" p=0 f=0 s=0 line
   while read -r line; do
@@ -61,20 +62,18 @@ count() {
   ((status == 0 && p + f == 0)) && p=1
   ((status != 0 && f == 0)) && f=1
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-  echo "$p passed, $f failed, $s skipped"
+  sum="$p passed, $f failed, $s skipped"
 }
 
 run_suite() {
-  local name="$1" budget="$2" what="$3" start=$SECONDS status=0 sum used
+  local name="$1" budget="$2" what="$3" start=$SECONDS status=0 used sum
   printf '\n== %s: %s (budget %d s, %d s since the start)\n' "$name" "$what" "$budget" "$SECONDS"
   "suite_${name//-/_}" 2>&1 </dev/null | tee "$logs/$name.log" || status=$?
   used=$((SECONDS - start))
-  sum="$(count_suite "$name" "$status")"
+  count "$logs/$name.log" "$status"
   summary+=("$(printf '%-13s %5d s of %5d s  %s' "$name" "$used" "$budget" "$sum")")
   ((used <= budget)) || summary+=("$(printf '%-13s took longer than its budget' "$name")")
 }
-
-count_suite() { count "$logs/$1.log" "$2" >"$logs/.sum"; cat "$logs/.sum"; }
 
 suite_setup() { scripts/setup_env.sh --no-build --tests; }
 

@@ -94,7 +94,7 @@ def main():
     modules = args.modules or sorted(p.stem for p in HERE.glob("test_*.py") if p.stem != "test_clients")
     result = Result()
     result.verbose = args.verbose
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: (program.end_all(), os._exit(143)))
     loader = unittest.TestLoader()
     try:
         for module in modules:

@@ -13,7 +13,11 @@ import unittest
 from harness import connection, program
 
 SETS = [["pyfiglet==1.0.2"], ["humanize"], ["tabulate"], ["networkx"], ["colorama", "tabulate"]]
-KILLS = 200 if os.environ.get("PRIMS_TEST_FULL") else 12
+FULL = bool(os.environ.get("PRIMS_TEST_FULL"))
+KILLS = 200 if FULL else 12
+# Small layers, so that many are built; the base packages proper are in the long version and in test_rows.
+SMALL = {} if FULL else {"PRIMS_BASE_PACKAGES": "pyfiglet"}
+TINY = {"PRIMS_BASE_PACKAGES": "pyfiglet"}
 SEED = int(os.environ.get("PRIMS_TEST_SEED", "1"))
 
 
@@ -24,7 +28,7 @@ def layers(state):
 class ManyAtOnce(unittest.TestCase):
     def test_twenty_calls_with_five_sets(self):
         state = program.scratch() / "state"
-        with program.Server(state=state) as server, connection.connect(server, "http", "modern") as client:
+        with program.Server(state=state, env=SMALL) as server, connection.connect(server, "http", "modern") as client:
             calls = []
             for n in range(20):
                 names = [r.split("=")[0] for r in SETS[n % len(SETS)]]
@@ -39,7 +43,7 @@ class ManyAtOnce(unittest.TestCase):
 
     def test_identical_requests_build_once(self):
         state = program.scratch() / "state"
-        with program.Server(state=state) as server, connection.connect(server, "http", "modern") as client:
+        with program.Server(state=state, env=SMALL) as server, connection.connect(server, "http", "modern") as client:
             calls = [client.start("import pyfiglet\nprint(1)", requirements=["pyfiglet==1.0.2"]) for _ in range(8)]
             locks = {call.answer(300).environment["lock"] for call in calls}
             self.assertEqual(len(locks), 1)
@@ -54,11 +58,11 @@ class TwoProcesses(unittest.TestCase):
     def test_they_share_what_one_built(self):
         state = program.scratch() / "state"
         lines = [program.command("run", "--with", "pyfiglet==1.0.2", "-c", f"import pyfiglet; print({n})", state=state) for n in range(3)]
-        started = [subprocess.Popen(line, env=program.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for line in lines]
+        started = [subprocess.Popen(line, env=program.environment(SMALL), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for line in lines]
         for n, process in enumerate(started):
             out, err = process.communicate(timeout=300)
             self.assertEqual((process.returncode, out), (0, b"%d\n" % n), err[-800:])
-        with program.Server(state=state) as one, program.Server(state=state) as two:
+        with program.Server(state=state, env=SMALL) as one, program.Server(state=state, env=SMALL) as two:
             with connection.connect(one, "http", "modern") as a, connection.connect(two, "http", "legacy") as b:
                 self.assertEqual(a.call("import pyfiglet\nprint(1)", requirements=["pyfiglet==1.0.2"]).environment["lock"],
                                  b.call("import pyfiglet\nprint(1)", requirements=["pyfiglet==1.0.2"]).environment["lock"])
@@ -96,7 +100,7 @@ class Killed(unittest.TestCase):
             for layer in layers(state):
                 subprocess.run(["chmod", "-R", "u+w", str(layer)], check=False)
                 shutil.rmtree(layer, ignore_errors=True)
-            process = subprocess.Popen(line, env=program.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            process = subprocess.Popen(line, env=program.environment(TINY), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                        start_new_session=True)
             try:
                 process.wait(rng.uniform(0.02, whole))
@@ -109,7 +113,7 @@ class Killed(unittest.TestCase):
         shutil.rmtree(state, ignore_errors=True)
 
     def run_whole(self, line):
-        done = subprocess.run(line, env=program.environment(), capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(line, env=program.environment(TINY), capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "True 2nd\n"), done.stderr[-1500:])
 
 

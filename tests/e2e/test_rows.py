@@ -65,7 +65,7 @@ class TheSameEverywhere(unittest.TestCase):
 
     def test_the_five_fields_of_old(self):
         with program.Server() as server, connection.connect(server, "http", "legacy") as client:
-            answer = client.call("open('output/a.csv', 'w').write('x,y')\n")
+            answer = client.call("with open('output/a.csv', 'w') as f:\n    f.write('x,y')\n")
             self.assertEqual((answer.stdout, answer.stderr), ("", ""))
             self.assertIn("print", answer.feedback or "")
             entry = answer.artifacts[0]
