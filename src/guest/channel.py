@@ -18,6 +18,15 @@ def hide(fd):
     return hidden
 
 
+def encoded(json_text):
+    """UTF-8 of a JSON text. A lone surrogate, which strict JSON cannot hold, is shown as repr() would: \\ud800."""
+    try:
+        return json_text.encode()
+    except UnicodeEncodeError:
+        shown = ("\\\\u%04x" % ord(c) if "\ud800" <= c <= "\udfff" else c for c in json_text)
+        return "".join(shown).encode()
+
+
 class Channel:
     """Frames to and from the host: a header of 16 bytes, a JSON object, raw bytes."""
 
@@ -30,7 +39,7 @@ class Channel:
         return seen.st_dev, seen.st_ino
 
     def send(self, kind, fields, ident=0):
-        text = to_json(fields).encode("utf-8", "backslashreplace")
+        text = encoded(to_json(fields))
         frame = ((4 + len(text)).to_bytes(4, "little") + bytes((PROTOCOL, kind, 0, 0)) + ident.to_bytes(8, "little")
                  + len(text).to_bytes(4, "little") + text)
         # A program that closed the descriptor and got its number for a file of its own keeps that file clean.

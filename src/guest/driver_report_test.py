@@ -52,6 +52,12 @@ class ValueTest(Case):
                      "class A:\n    __class__ = property(lambda s: 1 / 0)\nA()", "class A: __slots__ = ()\nA.__module__ = 5\nA()"):
             self.assertTrue(self.run_code(code).value)
 
+    def test_text_that_no_json_can_hold_is_shown_as_repr_would(self):
+        ran = self.run_code("class A:\n    def __repr__(self): return 'a\\ud800b'\nA()")
+        self.assertEqual(ran.text, "a\\ud800b")
+        ran = self.run_code("raise ValueError('x\\udfff')")
+        self.assertEqual((ran.error["type"], ran.error["message"]), ("ValueError", "x\\udfff"))
+
     def test_user_names_and_builtins_stay_the_user_s(self):
         self.same("print = len = list = 5\n_ = 7\nimport sys\nsys.stdout.write(str(_))\n")
 
