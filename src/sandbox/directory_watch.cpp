@@ -21,20 +21,41 @@ namespace {
 constexpr Milliseconds kLeastPause{100};
 constexpr Milliseconds kMostPause{2000};
 constexpr int kPausePerWalk = 10;
+/// What a last walk may take before it goes among those that take long: a few milliseconds.
+constexpr std::size_t kFewEntries = 2000;
 constexpr std::uint64_t kBlock = 512;  // what st_blocks counts in, whatever the file system's own size
 
-UniqueFd open_below(int root, const std::string& path) {
+UniqueFd open_at(int root, const std::string& path, int flags) {
   open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  how.flags = static_cast<std::uint64_t>(flags | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+}
+
+/// Gives the owner back the right to read this very directory, wherever it is by now.
+void make_readable(int directory) {
+  struct stat status{};
+  if (::fstat(directory, &status) != 0) return;
+  const mode_t mode = (status.st_mode & 07777) | S_IRUSR | S_IXUSR;
+  (void)::chmod(fmt::format("/proc/self/fd/{}", directory).c_str(), mode);
+}
+
+/// The directory for reading. Where guest and server are one user, a guest that takes away its own rights
+/// hides nothing.
+UniqueFd open_below(int root, const std::string& path) {
+  UniqueFd directory = open_at(root, path, O_RDONLY);
+  if (directory || errno != EACCES) return directory;
+  const bool itself = path == ".";
+  const UniqueFd handle = itself ? UniqueFd() : open_at(root, path, O_PATH);
+  make_readable(itself ? root : handle.get());
+  return open_at(root, path, O_RDONLY);
 }
 
 /// Holds one descriptor however deep the tree is: directories that wait are paths, opened from the root
 /// again.
 class TreeWalk {
  public:
-  explicit TreeWalk(UniqueFd root) : root_(std::move(root)) {}
+  TreeWalk(UniqueFd root, std::size_t most) : root_(std::move(root)), most_(most) {}
 
   TreeSize run() {
     waiting_.emplace_back(".");
@@ -59,7 +80,7 @@ class TreeWalk {
     while (const dirent* entry = ::readdir(stream.get())) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
-      if (++entries_ > kMostEntries) size_.too_many = true;
+      if (++entries_ > most_) size_.too_many = true;
       if (size_.too_many) return;
       struct stat status{};
       if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -75,6 +96,7 @@ class TreeWalk {
   }
 
   UniqueFd root_;
+  const std::size_t most_;
   std::vector<std::string> waiting_;
   std::set<ino_t> linked_;
   std::size_t entries_ = 0;
@@ -83,10 +105,10 @@ class TreeWalk {
 
 }  // namespace
 
-Result<TreeSize> measure_tree(const std::string& path) {
-  UniqueFd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+Result<TreeSize> measure_tree(const std::string& path, std::size_t most) {
+  UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!root) return fail_errno("open " + path);
-  return TreeWalk(std::move(root)).run();
+  return TreeWalk(std::move(root), most).run();
 }
 
 Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes) {
@@ -135,25 +157,28 @@ struct DirectoryWatch::State {
     const auto start = Clock::now();
     const std::size_t count = directory_count();
     for (std::size_t i = 0; i < count && !stopped; ++i) {
-      const auto used = measure(i);
+      const auto used = measure(i, kMostEntries);
       if (used) record(i, *used, Walk::one_of_many);
     }
     const auto spent = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     return std::clamp(kPausePerWalk * spent, kLeastPause, kMostPause);
   }
 
-  void walk_last() {
+  /// False: there are more than `most` entries, and nothing has been recorded of that directory.
+  bool walk_last(std::size_t most) {
     const std::size_t count = directory_count();
     for (std::size_t i = 0; i < count; ++i) {
-      const auto used = measure(i);
+      const auto used = measure(i, most);
+      if (used && used->too_many && most < kMostEntries) return false;
       if (used) record(i, *used, Walk::last);
     }
+    return true;
   }
 
  private:
   enum class Walk { one_of_many, last };
 
-  Result<TreeSize> measure(std::size_t index) {
+  Result<TreeSize> measure(std::size_t index, std::size_t most) {
     std::string path;
     dev_t device = 0;
     {
@@ -161,7 +186,7 @@ struct DirectoryWatch::State {
       path = directories[index].path;
       device = directories[index].device;
     }
-    PRIMS_ASSIGN_OR_RETURN(TreeSize size, measure_tree(path));
+    PRIMS_ASSIGN_OR_RETURN(TreeSize size, measure_tree(path, most));
     size.bytes.count += measure_nameless(device, processes()).count;
     return size;
   }
@@ -203,13 +228,17 @@ UniqueFd DirectoryWatch::close() {
   if (state_->directory_count() == 0) return {};
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    state_->walk_last();  // slower for others, but not left out
+    state_->walk_last(kMostEntries);  // slower for others, but not left out
     return {};
   }
   // Closed together with the job, whether that was done or dropped.
   auto done = std::make_shared<UniqueFd>(ends[1]);
-  closer_.add([state = state_, done = std::move(done)]() -> std::optional<Milliseconds> {
-    state->walk_last();
+  closer_.add([state = state_, &walker = walker_, done = std::move(done)]() -> std::optional<Milliseconds> {
+    if (state->walk_last(kFewEntries)) return std::nullopt;
+    walker.add([state, done]() -> std::optional<Milliseconds> {
+      state->walk_last(kMostEntries);
+      return std::nullopt;
+    });
     return std::nullopt;
   });
   return UniqueFd(ends[0]);

@@ -1,8 +1,8 @@
 // Bytes below directories that a sandbox writes to, measured by walking them on a background thread.
 //
-// A walk never follows a symbolic link, never leaves its file system, and is bounded. What is found lags
-// behind what is written by the pause between walks (at least 100 ms, ten times the duration of the last
-// walk, at most 2 s); a last walk after the end leaves no gap behind.
+// A walk makes directories readable that are not, never follows a symbolic link, never leaves its file
+// system, and is bounded. What is found lags behind what is written by the pause between walks (at least 100
+// ms, ten times the duration of the last walk, at most 2 s); a last walk after the end leaves no gap behind.
 #pragma once
 
 #include <sys/types.h>
@@ -20,14 +20,14 @@
 
 namespace prims::sandbox {
 
-/// Used blocks below `path`, every file once however many names it has. More than `kMostEntries` entries, or
-/// names nested too deep to be reached, count as `too_many`.
+/// Used blocks below `path`, every file once however many names it has. More than `most` entries, or names
+/// nested too deep to be reached, count as `too_many`.
 struct TreeSize {
   Bytes bytes;
   bool too_many = false;
 };
 inline constexpr std::size_t kMostEntries = 1'000'000;
-Result<TreeSize> measure_tree(const std::string& path);
+Result<TreeSize> measure_tree(const std::string& path, std::size_t most = kMostEntries);
 
 /// Used blocks of files on `device` that have no name any more and that one of these processes holds open.
 Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes);
@@ -37,8 +37,8 @@ class DirectoryWatch {
   /// Called on the walker's thread.
   using Processes = std::function<std::vector<pid_t>()>;
 
-  /// `walker` must outlive this, and so must `closer`, a thread apart for last walks: somebody waits for
-  /// those. Files that `processes` have deleted and still hold open count too.
+  /// `walker` must outlive `closer`, and that must outlive this: a thread apart for last walks of small
+  /// trees, which somebody waits for. Files that `processes` have deleted and still hold open count too.
   DirectoryWatch(Background& walker, Background& closer, Processes processes);
   ~DirectoryWatch();
   DirectoryWatch(const DirectoryWatch&) = delete;

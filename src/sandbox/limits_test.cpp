@@ -27,7 +27,8 @@
 namespace prims::sandbox {
 namespace {
 
-constexpr Milliseconds kPatience{10'000};
+constexpr Milliseconds kPatience{
+    60'000};  // used up only when something is wrong, however busy the machine is
 
 /// Asks again and again, as the server's loop does, until there is an answer.
 template <class Ask>

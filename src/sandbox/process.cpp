@@ -95,7 +95,8 @@ io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
   }
   auto closed = co_await self->init_closed_.wait();
   if (!closed) co_return;
-  const UniqueFd measured = self->holdings_.limits->close_directories();
+  const bool killed = self->outcome_.has_value();
+  const UniqueFd measured = killed ? UniqueFd() : self->holdings_.limits->close_directories();
   if (measured) {
     auto done = co_await io::wait_readable(measured.get(), Deadline::after(kLastWalkTime));
     if (!done) log::warning("sandbox: size of the workspace at the end: {}", done.error().message);

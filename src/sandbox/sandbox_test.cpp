@@ -390,6 +390,19 @@ TEST_F(SandboxTest, WhoFillsTheWorkspaceAndLeavesAtOnceHasCrossedTheLimitToo) {
   EXPECT_GT(limit->peak, mib(16));
 }
 
+TEST_F(SandboxTest, DirectoriesWithoutRightsHideNothing) {
+  for (const char* hide : {"chmod 0 /sandbox/work/a/b /sandbox/work/a", "chmod 0 /sandbox/work"}) {
+    const TempDir workspace(host().workspace_owner());
+    Program program = shell(std::string("mkdir -p /sandbox/work/a/b; "
+                                        "head -c 24000000 /dev/zero > /sandbox/work/a/b/large; ") +
+                            hide);
+    program.prepare.limits.workspace = mib(16);
+    program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+    const Ran ran = run(std::move(program));
+    EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out << hide;
+  }
+}
+
 TEST_F(SandboxTest, TheWorkspaceIsMeasuredAtTheEnd) {
   const TempDir workspace(host().workspace_owner());
   Program program = shell("head -c 3000000 /dev/zero > /sandbox/work/some");
