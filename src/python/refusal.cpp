@@ -41,7 +41,7 @@ std::optional<sandbox::Outcome> refused_by_limit(const RunResult& result, const 
   }
   const bool refused = failed_to_fork(result) || failed_to_start_thread(result, limits);
   if (enforcement.processes.starts_with("rlimit") && refused) {
-    return sandbox::ProcessLimit{limits.processes, limits.processes};
+    return sandbox::ProcessLimit{limits.processes, limits.processes, exited->code};
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -33,6 +34,7 @@ struct CpuTimeExceeded {
 struct ProcessLimit {
   std::uint32_t limit = 0;
   std::uint32_t peak = 0;
+  std::optional<int> exit_code;  ///< when the program ended by itself
 };
 struct DiskLimit {
   Bytes limit;

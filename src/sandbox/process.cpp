@@ -226,7 +226,10 @@ Outcome Process::explain(Outcome seen) {
     const Milliseconds used = exit_ ? cpu_time(exit_->usage) : Milliseconds(0);
     return CpuTimeExceeded{holdings_.requested.cpu_time, used};
   }
-  if (auto refused = holdings_.limits->process_limit_hit()) return *refused;
+  if (auto refused = holdings_.limits->process_limit_hit()) {
+    if (const auto* exited = std::get_if<Exited>(&seen)) refused->exit_code = exited->code;
+    return *refused;
+  }
   return seen;
 }
 

@@ -357,6 +357,7 @@ TEST_F(SandboxTest, TooManyProcessesAreAProcessLimit) {
   const auto* limit = std::get_if<ProcessLimit>(&ran.outcome);
   ASSERT_NE(limit, nullptr) << ran.outcome.index() << ran.out;
   EXPECT_EQ(limit->limit, 32U);
+  EXPECT_EQ(limit->exit_code, 1);
 }
 
 TEST_F(SandboxTest, CpuTimeIsCountedOverAllProcesses) {
