@@ -32,7 +32,7 @@ inline constexpr int kSignalBase = 128;
 struct RunRequest {
   std::string code;
   std::vector<std::string> arguments;  ///< sys.argv[1:]
-  std::optional<std::string> input;    ///< standard input; none: end of file at once
+  std::optional<python::Input> input;  ///< standard input; none: end of file at once
   std::vector<std::string> requirements;
   std::optional<Milliseconds> timeout;  ///< none: Settings::timeout
   python::OutputSink on_output;         ///< raw bytes as they come; may be empty

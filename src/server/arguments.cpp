@@ -54,13 +54,12 @@ Result<std::string> read_code(const json::Object& arguments, const ArgumentLimit
     return refuse("the argument \"code\" is missing; it is the Python program as a string");
   if (!code->is_string()) return refuse(fmt::format("\"code\" must be a string, not {}", shown(*code)));
   std::string text = json::text(code->get_string());
-  if (const std::size_t count = characters(text); count > limits.code_characters) {
-    const std::string limit = limits.code_characters % 1000 == 0
-                                  ? fmt::format("{}k", limits.code_characters / 1000)
-                                  : fmt::to_string(limits.code_characters);
+  if (const std::size_t count = characters(text); count > limits.code_length) {
+    const std::string limit = limits.code_length % 1000 == 0 ? fmt::format("{}k", limits.code_length / 1000)
+                                                             : fmt::to_string(limits.code_length);
     return refuse(fmt::format(
-        "Code block too large ({} char limit): it has {} characters. Put data into stdin or files, or raise "
-        "the setting code_characters",
+        "Code block too large ({} char limit): it has {} characters. Put data into stdin, or raise the "
+        "setting code_length",
         limit, count));
   }
   return text;
@@ -93,11 +92,17 @@ Result<std::vector<std::string>> read_requirements(const json::Object& arguments
   return requirements;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
 Result<std::optional<Milliseconds>> read_timeout(const json::Object& arguments,
                                                  const ArgumentLimits& limits) {
   const json::Value* value = given(arguments, "timeout");
   if (value == nullptr) return std::optional<Milliseconds>{};
-  const auto longest = std::chrono::duration<double>(limits.longest_timeout).count();
+  const auto longest = std::chrono::duration<double>(limits.max_timeout).count();
   const auto wrong = [&](std::string_view why) {
     return refuse(
         fmt::format("\"timeout\" must be a number of seconds greater than 0 and at most {:g}, not {} ({})",
@@ -107,7 +112,7 @@ Result<std::optional<Milliseconds>> read_timeout(const json::Object& arguments,
   if (value->is_number()) {
     seconds = value->to_number<double>();
   } else if (value->is_string()) {
-    const std::string text = json::text(value->get_string());
+    const std::string_view text = trimmed(value->get_string());
     const char* end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, seconds);
     if (error != std::errc{} || rest != end) return wrong("not a plain number");
@@ -115,7 +120,7 @@ Result<std::optional<Milliseconds>> read_timeout(const json::Object& arguments,
     return wrong("not a number");
   }
   if (!std::isfinite(seconds) || seconds <= 0) return wrong("it must be greater than 0");
-  if (seconds > longest) return wrong("the setting timeout_max says so");
+  if (seconds > longest) return wrong("the setting max_timeout says so");
   const auto rounded = static_cast<std::int64_t>(std::ceil(seconds * 1000));
   return std::optional<Milliseconds>{Milliseconds{rounded}};
 }
@@ -125,24 +130,29 @@ Result<std::optional<std::string>> read_input(const json::Object& arguments, con
   if (value == nullptr) return std::optional<std::string>{};
   if (!value->is_string()) return refuse(fmt::format("\"stdin\" must be a string, not {}", shown(*value)));
   std::string text = json::text(value->get_string());
-  if (text.size() > limits.input.count) {
+  if (text.size() > limits.input_size.count) {
     return refuse(fmt::format("\"stdin\" has {}; at most {} are taken", to_string(Bytes{text.size()}),
-                              to_string(limits.input)));
+                              to_string(limits.input_size)));
   }
   return std::optional<std::string>{std::move(text)};
 }
 
+bool is_empty(const json::Value& value, std::initializer_list<std::string_view> empty_texts) {
+  if (value.is_array()) return value.get_array().empty();
+  if (value.is_object()) return value.get_object().empty();
+  return value.is_string() &&
+         std::ranges::find(empty_texts, std::string_view(value.get_string())) != empty_texts.end();
+}
+
 // Arguments whose feature is not there yet: an empty value says the same as none.
 Result<> check_reserved(const json::Object& arguments) {
-  for (const char* name : {"files", "session_id"}) {
-    const json::Value* value = given(arguments, name);
-    if (value == nullptr) continue;
-    const bool empty = (value->is_array() && value->get_array().empty()) ||
-                       (value->is_string() && (value->get_string().empty() || value->get_string() == "[]"));
-    if (!empty) {
-      return refuse(fmt::format(
-          "\"{}\" is not supported yet: every call runs in a fresh workspace; leave it out", name));
-    }
+  const json::Value* files = given(arguments, "files");
+  if (files != nullptr && !is_empty(*files, {"", "[]", "{}"})) {
+    return refuse("\"files\" is not supported yet: put the data into code or stdin, and leave it out");
+  }
+  const json::Value* session = given(arguments, "session_id");
+  if (session != nullptr && !(session->is_string() && session->get_string().empty())) {
+    return refuse("\"session_id\" is not supported yet: every call runs in a fresh workspace; leave it out");
   }
   return {};
 }

@@ -22,9 +22,9 @@ struct RunArguments {
 };
 
 struct ArgumentLimits {
-  std::size_t code_characters = 20'000;
-  Milliseconds longest_timeout{3'600'000};
-  Bytes input = mib(8);
+  std::size_t code_length = 20'000;
+  Milliseconds max_timeout{3'600'000};
+  Bytes input_size = mib(8);
 };
 
 /// An Error of kind invalid_input holds one sentence for the model.

@@ -23,7 +23,10 @@ TEST(RunArguments, AreReadAsMeant) {
   EXPECT_FALSE(got->input);
   EXPECT_EQ(read(R"({"code":"x","timeout":0.25})")->timeout, Milliseconds(250));
   EXPECT_EQ(read(R"({"code":"x","stdin":""})")->input, "");
-  EXPECT_TRUE(read(R"({"code":"x","files":[]})"));
+  EXPECT_EQ(read(R"({"code":"x","timeout":" 5 "})")->timeout, Milliseconds(5000));
+  for (const char* empty : {"[]", "{}", "\"\"", "\"[]\"", "null"}) {
+    EXPECT_TRUE(read(std::string(R"({"code":"x","files":)") + empty + "}")) << empty;
+  }
   EXPECT_TRUE(read(R"({"code":"x","requirements":""})")->requirements.empty());
 }
 

@@ -63,8 +63,8 @@ python::RunLimits run_limits(const Settings& settings, std::optional<Millisecond
   return limits;
 }
 
-void refuse(Report& report, std::string status, std::string message, std::string hint = "") {
-  report.status = std::move(status);
+void refuse(Report& report, Status status, std::string message, std::string hint = "") {
+  report.status = status;
   report.message = std::move(message);
   report.hint = std::move(hint);
 }
@@ -73,14 +73,14 @@ void refuse(Report& report, std::string status, std::string message, std::string
 void refuse(Report& report, const Error& error) {
   switch (error.kind) {
     case Kind::cancelled:
-      return refuse(report, "cancelled", "The call was cancelled");
+      return refuse(report, Status::cancelled, "The call was cancelled");
     case Kind::exhausted:
-      return refuse(report, "sandbox_unavailable", error.message,
+      return refuse(report, Status::sandbox_unavailable, error.message,
                     "Busy or out of room: try again in a few seconds.");
     case Kind::invalid_input:
-      return refuse(report, "invalid_argument", error.message);
+      return refuse(report, Status::invalid_argument, error.message);
     default:
-      return refuse(report, "sandbox_unavailable", error.message);
+      return refuse(report, Status::sandbox_unavailable, error.message);
   }
 }
 
@@ -160,7 +160,7 @@ io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> ca
   auto environment = co_await environment_for(&call, cancellation, &report);
   report.install = since(asked);
   if (!environment) {
-    if (report.status.empty()) refuse(report, environment.error());
+    if (!report.status) refuse(report, environment.error());
     co_return report;
   }
   report.lock = environment->layer.lock;
@@ -179,7 +179,10 @@ io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> ca
 
 io::Task<Result<>> Engine::run_in(Environment environment, Call call,
                                   std::shared_ptr<io::Cancellation> cancellation, Report* report) {
-  auto made = session::Workspace::create(*state_, host_->workspace_owner());
+  auto create = [state = state_.get(), owner = host_->workspace_owner()] {
+    return session::Workspace::create(*state, owner);
+  };
+  auto made = co_await workers_.run(std::move(create));
   PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(made));
   python::RunSpec spec;
   spec.code = std::move(call.code);
@@ -219,7 +222,7 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call,
     auto fits = layers::satisfies(store_->interpreter().version, script->requires_python);
     PRIMS_CO_ASSIGN_OR_RETURN(const bool satisfied, std::move(fits));
     if (!satisfied) {
-      refuse(*report, "dependency_error",
+      refuse(*report, Status::dependency_error,
              fmt::format("The script asks for Python {}; here runs {}", script->requires_python,
                          store_->interpreter().version),
              "Relax requires-python, or start the server with another interpreter (setting python).");
@@ -231,17 +234,23 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call,
   if (call->requirements.empty()) {
     co_return co_await base_environment(call, std::move(cancellation), report);
   }
-  layers::Request request{call->requirements, true};
-  auto built = co_await build(std::move(request), call->on_progress, std::move(cancellation));
+  auto built = co_await build(request_for(*call), call->on_progress, std::move(cancellation));
   PRIMS_CO_ASSIGN_OR_RETURN(layers::Outcome outcome, std::move(built));
   if (auto* layer = std::get_if<layers::Layer>(&outcome)) {
     report->hint = fmt::format("{}", fmt::join(layer->notes, " "));
     co_return Environment{std::move(*layer)};
   }
   auto& error = std::get<layers::DependencyError>(outcome);
-  refuse(*report, "dependency_error", std::move(error.message), std::move(error.hint));
+  refuse(*report, Status::dependency_error, std::move(error.message), std::move(error.hint));
   report->log = std::move(error.log);
   co_return fail(Kind::invalid_input, report->message);
+}
+
+// The base packages come along where that costs nothing, or where the program seems to need them.
+layers::Request Engine::request_for(const Call& call) {
+  layers::Request with_base{call.requirements, true};
+  if (mentions_any(call.code, base_modules_) || store_->find(with_base)) return with_base;
+  return layers::Request{call.requirements, false};
 }
 
 io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,

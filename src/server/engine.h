@@ -28,7 +28,7 @@ namespace prims::server {
 struct Call {
   std::string code;
   std::vector<std::string> arguments;
-  std::optional<std::string> input;
+  std::optional<python::Input> input;
   std::vector<std::string> requirements;
   std::optional<Milliseconds> timeout;
   python::OutputSink on_output;
@@ -75,6 +75,7 @@ class Engine {
                                                 Report* report);
   io::Task<Result<Environment>> base_environment(Call* call, std::shared_ptr<io::Cancellation> cancellation,
                                                  Report* report);
+  layers::Request request_for(const Call& call);
   io::Task<Result<layers::Outcome>> build(layers::Request request, layers::Progress progress,
                                           std::shared_ptr<io::Cancellation> cancellation);
   void prepare_base_in_background();

@@ -55,6 +55,7 @@ http::ServerLimits http_limits(const Settings& settings) {
   http::ServerLimits limits;
   limits.body = settings.http_body_size;
   limits.connections = settings.http_connections;
+  limits.connections_per_peer = settings.http_connections;  // behind a proxy everybody is one peer
   limits.idle_time = settings.http_idle_timeout;
   return limits;
 }
@@ -66,7 +67,7 @@ transport::StreamableHttpOptions mcp_options(const Settings& settings) {
   options.origins.origins = settings.allowed_origins;
   options.sessions.most = settings.http_sessions;
   options.sessions.idle = settings.http_session_idle;
-  options.calls.all = settings.concurrent_runs + settings.queue_length;
+  options.calls.all = 2 * (settings.concurrent_runs + settings.queue_length);  // so that the queue itself says when it is full
   return options;
 }
 
@@ -148,7 +149,10 @@ io::Task<int> serve_until_signal(const Settings* settings, Engine* engine, trans
   };
   auto listening =
       http::Server::listen(executor, *std::move(addresses), http_limits(*settings), std::move(handler));
-  if (!listening) co_return refuse(listening.error(), exit_status::kError);
+  if (!listening) {
+    log::error("{}; choose another port with --port, or 0 for any free one", listening.error().message);
+    co_return exit_status::kError;
+  }
   announce((*listening)->urls());
 
   auto number = co_await signals.next();

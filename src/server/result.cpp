@@ -1,6 +1,7 @@
 #include "server/result.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ std::string signal_name(int number) {
 
 // What an outcome means to the reader of a result.
 struct Verdict {
-  std::string status;
+  Status status = Status::ok;
   std::string message;
   json::Object evidence;
 };
@@ -45,18 +46,18 @@ std::uint64_t count(Milliseconds span) {
 }
 
 Verdict of_exit(int code, const python::RunResult& run) {
-  if (code == 0) return {"ok", "", {}};
+  if (code == 0) return {Status::ok, "", {}};
   if (run.error) {
     const std::string text = run.error->message.empty() ? "" : ": " + run.error->message;
-    return {"error", fmt::format("{}{}", run.error->type, text), {}};
+    return {Status::error, fmt::format("{}{}", run.error->type, text), {}};
   }
-  return {"error", fmt::format("The program ended with exit status {}", code), {}};
+  return {Status::error, fmt::format("The program ended with exit status {}", code), {}};
 }
 
 Verdict of_signal(int number) {
   if (number == SIGSYS)
-    return {"policy_violation", "The program used a system call that the sandbox forbids", {}};
-  return {"killed",
+    return {Status::policy_violation, "The program used a system call that the sandbox forbids", {}};
+  return {Status::killed,
           fmt::format("The program was ended by {} ({})", signal_name(number), ::strsignal(number)),
           {}};
 }
@@ -67,40 +68,40 @@ Verdict verdict(const python::RunResult& run, const sandbox::Enforcement& enforc
           [&](const sandbox::Exited& o) { return of_exit(o.code, run); },
           [&](const sandbox::Signalled& o) { return of_signal(o.signal); },
           [&](const sandbox::TimedOut& o) {
-            return Verdict{"timeout", fmt::format("Execution timed out after {}", seconds(o.limit)),
+            return Verdict{Status::timeout, fmt::format("Execution timed out after {}", seconds(o.limit)),
                            evidence("ms", count(o.limit), count(run.timings.run), "wall clock")};
           },
           [&](const sandbox::OutOfMemory& o) {
             return Verdict{
-                "memory_limit",
+                Status::memory_limit,
                 fmt::format("The program used more memory than its limit of {}", to_string(o.limit)),
                 evidence("bytes", o.limit.count, o.peak.count, enforcement.memory)};
           },
           [&](const sandbox::CpuTimeExceeded& o) {
             return Verdict{
-                "cpu_limit",
+                Status::cpu_limit,
                 fmt::format("The program used more CPU time than its limit of {}", seconds(o.limit)),
                 evidence("ms", count(o.limit), count(o.used), enforcement.cpu)};
           },
           [&](const sandbox::ProcessLimit& o) {
-            return Verdict{"process_limit",
+            return Verdict{Status::process_limit,
                            fmt::format("The program reached its limit of {} processes and threads", o.limit),
                            evidence("processes", o.limit, o.peak, enforcement.processes)};
           },
           [&](const sandbox::DiskLimit& o) {
-            return Verdict{"disk_limit",
+            return Verdict{Status::disk_limit,
                            fmt::format("The workspace grew beyond its limit of {}", to_string(o.limit)),
                            evidence("bytes", o.limit.count, o.peak.count, "watchdog")};
           },
           [&](const sandbox::OutputLimit& o) {
             return Verdict{
-                "output_limit",
+                Status::output_limit,
                 fmt::format("The program wrote more output than its limit of {}", to_string(o.limit)),
                 evidence("bytes", o.limit.count, std::max(run.out.total_bytes, run.err.total_bytes), "")};
           },
-          [](const sandbox::Cancelled&) { return Verdict{"cancelled", "The call was cancelled", {}}; },
+          [](const sandbox::Cancelled&) { return Verdict{Status::cancelled, "The call was cancelled", {}}; },
           [](const sandbox::SetupFailed& o) {
-            return Verdict{"sandbox_unavailable",
+            return Verdict{Status::sandbox_unavailable,
                            fmt::format("The sandbox could not be made: {}: {}", o.step, errno_text(o.error)),
                            {}};
           },
@@ -108,35 +109,46 @@ Verdict verdict(const python::RunResult& run, const sandbox::Enforcement& enforc
       run.outcome);
 }
 
-std::string_view hint_for(std::string_view status) {
-  if (status == "timeout")
-    return "Pass a larger timeout, or do less in one call; what was printed until then is in stdout.";
-  if (status == "memory_limit") return "Work in smaller pieces, or raise the setting memory.";
-  if (status == "cpu_limit") return "Do less in one call, or raise the setting cpu_time.";
-  if (status == "process_limit") return "Start fewer processes or threads, or raise the setting processes.";
-  if (status == "disk_limit") return "Write less, or raise the setting workspace.";
-  if (status == "output_limit")
-    return "Write large output to a file below output/ instead of printing it, or raise the setting "
-           "kept_output.";
+// errno 27 is EFBIG (a single file beyond its limit), 28 ENOSPC.
+bool is_full_disk(const python::PythonError& error) {
+  return error.type == "OSError" &&
+         (error.message.starts_with("[Errno 28]") || error.message.starts_with("[Errno 27]"));
+}
+
+std::string feedback_for(const Report& report, Status status) {
+  if (!report.run) return "";
+  const python::RunResult& run = *report.run;
+  if (status == Status::ok && run.out.total_bytes == 0 && !run.value && run.note.empty()) {
+    return "The program ran to its end and printed nothing. Show results with print(...), for example "
+           "print(df.head()), "
+           "or end the program with the expression to show. Files that should be reported go below output/. "
+           "Every call is "
+           "a script of its own.";
+  }
+  if (status == Status::error) {
+    return "The program ended with an error. Mend the cause and send the whole program again: every call is "
+           "a script of "
+           "its own and starts without the variables of earlier calls.";
+  }
   return "";
 }
 
-std::string feedback_for(const Report& report, std::string_view status) {
-  if (!report.run) return "";
-  const python::RunResult& run = *report.run;
-  if (status == "ok" && run.out.total_bytes == 0 && !run.value) {
-    return "The program ran to its end and printed nothing. Show results with print(...), for example "
-           "print(df.head()), or end the "
-           "program with the expression to show. Files go below output/, inputs are read from mounts/; every "
-           "call is a script "
-           "of its own.";
+// Everything that helps with the next step: what was noted on the way, what went wrong between the program
+// and us, and what a limit suggests.
+std::string hint_for(const Report& report, Status status) {
+  std::vector<std::string> parts;
+  if (!report.hint.empty()) parts.push_back(report.hint);
+  if (report.run && !report.run->note.empty()) {
+    parts.push_back(
+        fmt::format("The value and the error of the program could not be read: {}.", report.run->note));
   }
-  if (status == "error") {
-    return "The program ended with an error. Mend the cause and send the whole program again: every call is "
-           "a script of its own "
-           "and starts without the variables of earlier calls.";
+  if (const std::string_view next = advice(status); !next.empty()) parts.emplace_back(next);
+  if (report.run && report.run->error && is_full_disk(*report.run->error)) {
+    parts.emplace_back(
+        "A file system of the sandbox is full: the settings workspace_size, tmp_size (/tmp) and shm_size "
+        "(/dev/shm) hold their sizes.");
   }
-  return "";
+  return fmt::format("{}", fmt::join(parts, " "));
 }
 
 std::string_view without_cut_end(std::string_view head) {
@@ -201,6 +213,8 @@ void add_timings(json::Object& out, const Report& report) {
 void add_run(json::Object& out, const Report& report, Verdict found) {
   const python::RunResult& run = *report.run;
   if (const auto* exited = std::get_if<sandbox::Exited>(&run.outcome)) out["exit_code"] = exited->code;
+  const auto* limit = std::get_if<sandbox::ProcessLimit>(&run.outcome);
+  if (limit != nullptr && limit->exit_code) out["exit_code"] = *limit->exit_code;
   if (const auto* signalled = std::get_if<sandbox::Signalled>(&run.outcome))
     out["signal"] = signal_name(signalled->signal);
   if (run.value) out["value"] = json::Object{{"text", run.value->text}, {"type", run.value->type}};
@@ -225,19 +239,25 @@ void set_if(json::Object& out, std::string_view name, std::string_view text) {
 
 }  // namespace
 
+Status status_of(const Report& report) {
+  if (report.run) return verdict(*report.run, report.enforcement).status;
+  return report.status.value_or(Status::sandbox_unavailable);
+}
+
 json::Object to_json(const Report& report) {
-  Verdict found{report.status, report.message, {}};
+  Verdict found{status_of(report), report.message, {}};
   if (report.run) found = verdict(*report.run, report.enforcement);
-  json::Object out{{"status", found.status}};
+  const Status status = found.status;
+  json::Object out{{"status", to_string(status)}};
   out["stdout"] = "";
   out["stderr"] = "";
   if (report.run) {
     add_stream(out, "stdout", report.run->out);
     add_stream(out, "stderr", report.run->err);
   }
-  set_if(out, "message", found.status == "ok" ? "" : found.message);
-  set_if(out, "hint", report.hint.empty() ? hint_for(found.status) : report.hint);
-  set_if(out, "feedback", feedback_for(report, found.status));
+  set_if(out, "message", status == Status::ok ? "" : found.message);
+  set_if(out, "hint", hint_for(report, status));
+  set_if(out, "feedback", feedback_for(report, status));
   set_if(out, "log", report.log);
   if (report.run) add_run(out, report, std::move(found));
   out["artifacts"] = artifact_list(report.artifacts);
@@ -253,24 +273,24 @@ json::Object to_json(const Report& report) {
   return out;
 }
 
-bool is_error(const json::Object& result) {
-  const std::string status = json::string_field(result, "status").value_or("");
-  return status != "ok" && status != "error";
-}
-
 int exit_status_of(const Report& report) {
-  if (!report.run)
-    return report.status == "cancelled" ? exit_status::kInterrupted : exit_status::kSandboxFailed;
-  return std::visit(Overloaded{
-                        [](const sandbox::Exited& o) { return o.code; },
-                        [](const sandbox::Signalled& o) { return exit_status::kSignalBase + o.signal; },
-                        [](const sandbox::TimedOut&) { return exit_status::kTimeout; },
-                        [](const sandbox::CpuTimeExceeded&) { return exit_status::kTimeout; },
-                        [](const sandbox::OutOfMemory&) { return exit_status::kOutOfMemory; },
-                        [](const sandbox::Cancelled&) { return exit_status::kInterrupted; },
-                        [](const auto&) { return exit_status::kSandboxFailed; },
-                    },
-                    report.run->outcome);
+  if (!report.run) {
+    return status_of(report) == Status::cancelled ? exit_status::kInterrupted : exit_status::kSandboxFailed;
+  }
+  return std::visit(
+      Overloaded{
+          [](const sandbox::Exited& o) { return o.code; },
+          [](const sandbox::Signalled& o) { return exit_status::kSignalBase + o.signal; },
+          [](const sandbox::ProcessLimit& o) { return o.exit_code.value_or(exit_status::kError); },
+          [](const sandbox::TimedOut&) { return exit_status::kTimeout; },
+          [](const sandbox::CpuTimeExceeded&) { return exit_status::kTimeout; },
+          [](const sandbox::OutOfMemory&) { return exit_status::kOutOfMemory; },
+          [](const sandbox::DiskLimit&) { return exit_status::kSignalBase + SIGXFSZ; },
+          [](const sandbox::OutputLimit&) { return exit_status::kSignalBase + SIGXFSZ; },
+          [](const sandbox::Cancelled&) { return exit_status::kInterrupted; },
+          [](const sandbox::SetupFailed&) { return exit_status::kSandboxFailed; },
+      },
+      report.run->outcome);
 }
 
 json::Object result_schema() {

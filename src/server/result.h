@@ -11,6 +11,7 @@
 
 #include "json/json.h"
 #include "python/runner.h"
+#include "server/status.h"
 #include "session/artifacts.h"
 
 namespace prims::server {
@@ -18,10 +19,10 @@ namespace prims::server {
 /// Everything that is known about one call when it is over.
 struct Report {
   std::string run_id;
-  std::string status;   ///< set for calls that ran nothing; otherwise it follows from `run`
-  std::string message;  ///< likewise
-  std::string hint;
-  std::string log;  ///< a tool's own last lines, for dependency_error
+  std::optional<Status> status;  ///< set for calls that ran nothing; otherwise it follows from `run`
+  std::string message;           ///< likewise
+  std::string hint;              ///< beside what the status itself suggests
+  std::string log;               ///< a tool's own last lines, for dependency_error
   std::optional<python::RunResult> run;
   std::vector<session::Artifact> artifacts;
   std::string artifacts_incomplete;  ///< one sentence when there are more than are listed
@@ -34,13 +35,11 @@ struct Report {
   sandbox::Enforcement enforcement;
 };
 
-/// Whether the program did not come to its own end (limits, refusals): the tool result's isError.
-bool is_error(const json::Object& result);
+Status status_of(const Report& report);
 
 json::Object to_json(const Report& report);
 
-/// The exit status that `prims run` ends with: the program's own, 124 timeout, 137 memory, 128 + n for a
-/// signal, 125 otherwise.
+/// The exit status that `prims run` ends with (docs/cli.md).
 int exit_status_of(const Report& report);
 
 /// The JSON Schema (2020-12, root object) that every result conforms to.

@@ -29,8 +29,6 @@ io::Task<> cancel_on_signal(io::Signals* signals, std::shared_ptr<io::Cancellati
 io::Task<Result<Report>> run_call(Engine* engine, Call call, std::shared_ptr<io::Cancellation> cancellation,
                                   Interruption* interruption) {
   const io::Executor executor = co_await io::this_executor;
-  auto started = co_await engine->start();
-  PRIMS_CO_RETURN_ON_ERROR(std::move(started));
   io::Signals signals(executor, {SIGINT, SIGTERM});
   io::TaskScope scope(executor);
   scope.spawn(cancel_on_signal(&signals, cancellation, interruption), "wait for a signal");

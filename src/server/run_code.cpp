@@ -19,21 +19,25 @@ std::string seconds(Milliseconds span) {
   return fmt::format("{:g}", std::chrono::duration<double>(span).count());
 }
 
+std::string installed(const Settings& settings) {
+  if (settings.base_packages.empty()) return "The standard library is installed";
+  return fmt::format("The standard library, {} are installed", fmt::join(settings.base_packages, ", "));
+}
+
 std::string description(const Settings& settings) {
   return fmt::format(
       "Runs a Python program in a fresh, isolated sandbox (real CPython, no network) and returns what it "
       "printed, the value of its "
       "last expression, its error if any, and the files it made.\n"
       "- Each call is a complete script of its own: nothing of an earlier call is left.\n"
-      "- Installed: {} and the standard library. Name anything else in requirements, never pip inside the "
-      "code.\n"
+      "- {}. Name anything else in requirements, never pip inside the code.\n"
       "- Print what you want to see, or end with an expression. Top-level await works.\n"
       "- The working directory is writable; files below output/ are reported as artifacts.\n"
       "- Limits: {} s wall clock (timeout changes it), {} of memory, {} processes, {} characters of code. A "
       "limit that ends the "
       "program is named in status and evidence; partial output is always returned.",
-      fmt::join(settings.base_packages, ", "), seconds(settings.timeout), to_string(settings.memory),
-      settings.processes, settings.code_length);
+      installed(settings), seconds(settings.timeout), to_string(settings.memory), settings.processes,
+      settings.code_length);
 }
 
 json::Object input_schema(const Settings& settings) {
@@ -76,8 +80,9 @@ mcp::ToolDefinition definition(const Settings& settings) {
                                   {"destructiveHint", false},
                                   {"idempotentHint", false},
                                   {"openWorldHint", false}};
-  // Client facts (2026-11): Claude Code cuts tool results at 25,000 tokens and defers tools unless told
-  // otherwise.
+  // Claude Code (2026-11) defers tools unless told otherwise, and cuts a result at 25,000 tokens unless the
+  // tool asks for more characters: both streams at their default of 64 KiB, twice (structured and as text),
+  // stay whole.
   tool.meta = json::Object{{"anthropic/maxResultSizeChars", 200'000}, {"anthropic/alwaysLoad", true}};
   return tool;
 }
@@ -101,7 +106,7 @@ class ProgressText {
 mcp::ToolResult to_tool_result(const Report& report) {
   mcp::ToolResult result;
   result.structured = to_json(report);
-  result.is_error = is_error(result.structured);
+  result.is_error = !ran_to_its_end(status_of(report));
   return result;
 }
 
@@ -120,14 +125,14 @@ io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments,
                                           std::shared_ptr<transport::ProgressSink> progress,
                                           std::shared_ptr<io::Cancellation> cancellation) {
   ArgumentLimits limits;
-  limits.code_characters = settings_.code_length;
-  limits.longest_timeout = settings_.max_timeout;
-  limits.input = settings_.input_size;
+  limits.code_length = settings_.code_length;
+  limits.max_timeout = settings_.max_timeout;
+  limits.input_size = settings_.input_size;
   auto read = read_run_arguments(arguments, limits);
   if (!read) {
     Report refused;
     refused.run_id = random_token();
-    refused.status = "invalid_argument";
+    refused.status = Status::invalid_argument;
     refused.message = read.error().message;
     co_return to_tool_result(refused);
   }
@@ -153,10 +158,10 @@ mcp::ServerInfo server_info(const Settings& settings) {
       "stdout, stderr, the value "
       "of the last expression, errors with line numbers, and the files written below output/. Nothing "
       "survives a call, so send "
-      "whole programs. There is no network in the sandbox. {} are installed; list other packages in "
+      "whole programs. There is no network in the sandbox. {}; list other packages in "
       "requirements. Default time "
       "limit {} s, memory {}.",
-      fmt::join(settings.base_packages, ", "), seconds(settings.timeout), to_string(settings.memory));
+      installed(settings), seconds(settings.timeout), to_string(settings.memory));
   return info;
 }
 

@@ -23,7 +23,7 @@ struct StreamableHttpOptions {
   mcp::OriginRules origins;
   mcp::Sessions::Limits sessions;
   mcp::InFlight::Limits calls;
-  Milliseconds stream_after{100};       ///< how long an answer may stay undecided between JSON and a stream
+  Milliseconds stream_after{75};        ///< how long an answer may stay undecided between JSON and a stream
   Milliseconds sign_of_life{10'000};    ///< between comments on a silent stream
   std::size_t streams_per_session = 8;  ///< opened by GET
 };
