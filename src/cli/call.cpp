@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cli/read_input.h"
+#include "cli/read_file.h"
 #include "cli/terminal.h"
 #include "io/loop.h"
 #include "io/scope.h"

@@ -55,8 +55,7 @@ Examples:
   prims run --output results plot.py   copies what the program wrote to output/
   prims run --json script.py           the object that the MCP tool returns
 
-Standard output and error are the program's own. Standard input is read to its end before the program
-starts, unless it is a terminal. Exit status: the program's; 124 timeout, 125 no sandbox, 130
+Standard input, output and error are the program's own; with - it finds its input at the end. Exit status: the program's; 124 timeout, 125 no sandbox, 130
 interrupted, 137 memory, 128 + n for signal n, 2 for a mistake on the command line.
 
 Options:

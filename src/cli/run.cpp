@@ -1,13 +1,16 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "cli/commands.h"
-#include "cli/read_input.h"
+#include "cli/read_file.h"
 #include "cli/terminal.h"
 #include "server/app.h"
 
@@ -43,16 +46,27 @@ class Output {
   bool piped_ = false;
 };
 
-Result<server::RunRequest> make_request(const RunCommand& command, const server::Settings& settings) {
+// A background job that reads its terminal is stopped, and its program never asked for that.
+bool is_somebody_elses_terminal(int fd) {
+  return ::isatty(fd) == 1 && ::tcgetpgrp(fd) != ::getpgrp();
+}
+
+// Standard input for the program in the sandbox; none when there is nothing to pass on.
+std::optional<python::Input> program_input() {
+  if (is_somebody_elses_terminal(STDIN_FILENO)) return std::nullopt;
+  UniqueFd input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!input) return std::nullopt;
+  return input;
+}
+
+Result<server::RunRequest> make_request(const RunCommand& command) {
   server::RunRequest request;
   if (command.code) {
     request.code = *command.code;
   } else {
     PRIMS_ASSIGN_OR_RETURN(request.code, read_file(command.file, kMaxProgram));
   }
-  if (command.code || command.file != "-") {
-    PRIMS_ASSIGN_OR_RETURN(request.input, read_program_input(settings.input_size));
-  }
+  if (command.code || command.file != "-") request.input = program_input();
   request.arguments = command.arguments;
   request.requirements = command.requirements;
   request.output_directory = command.output;
@@ -77,7 +91,7 @@ void explain(const json::Object& result) {
 }  // namespace
 
 int run(const RunCommand& command, const server::LoadedSettings& loaded) {
-  auto request = make_request(command, loaded.settings);
+  auto request = make_request(command);
   if (!request) {
     complain(request.error().message);
     return server::exit_status::kUsage;

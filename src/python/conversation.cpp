@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <csignal>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "python/environment.h"
 #include "python/running_line.h"
 
@@ -27,6 +31,23 @@ Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// A descriptor of our own that is readable when `source` is: waiting for it does not touch the flags of
+/// `source`. Invalid for a source that never makes one wait, such as a file.
+UniqueFd watch(const UniqueFd& source) {
+  UniqueFd watcher(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event interest{.events = EPOLLIN, .data = {}};
+  if (::epoll_ctl(watcher.get(), EPOLL_CTL_ADD, source.get(), &interest) != 0) watcher.reset();
+  return watcher;
+}
+
+/// Does not wait where the kernel can promise that: somebody who shares the descriptor may have been faster.
+ssize_t read_now(const UniqueFd& source, std::span<char> into) {
+  const iovec part{.iov_base = into.data(), .iov_len = into.size()};
+  const ssize_t got = ::preadv2(source.get(), &part, 1, -1, RWF_NOWAIT);
+  if (got >= 0 || errno == EAGAIN || errno == EINTR) return got;
+  return ::read(source.get(), into.data(), into.size());
 }
 
 int line_signal() {
@@ -87,6 +108,28 @@ io::Task<> Conversation::feed(std::shared_ptr<Conversation> self, std::string in
   self->input_.close();
 }
 
+io::Task<> Conversation::relay(std::shared_ptr<Conversation> self, UniqueFd source) {
+  UniqueFd watcher = watch(source);
+  const bool may_wait = watcher.valid();
+  self->source_ = io::Stream(std::move(watcher));
+  std::vector<char> buffer(kChunk);
+  for (;;) {
+    if (may_wait) {
+      auto ready = co_await self->source_.readable(Deadline::never());
+      if (!ready) break;
+    }
+    const ssize_t got =
+        may_wait ? read_now(source, buffer) : ::read(source.get(), buffer.data(), buffer.size());
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got < 0) log::warning("standard input: {}", fail_errno("read").error().message);
+    if (got <= 0) break;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    auto written = co_await self->input_.write_all(bytes, Deadline::never());
+    if (!written) break;
+  }
+  self->input_.close();
+}
+
 io::Task<> Conversation::read_channel(std::shared_ptr<Conversation> self) {
   std::vector<char> buffer(kChunk);
   for (;;) {
@@ -123,12 +166,16 @@ io::Task<bool> Conversation::greeted(std::shared_ptr<Conversation> self, Deadlin
   co_return self->hello_;
 }
 
-io::Task<Result<>> Conversation::hand_over(std::shared_ptr<Conversation> self, Call call, std::string input,
+io::Task<Result<>> Conversation::hand_over(std::shared_ptr<Conversation> self, Call call, Input input,
                                            Deadline deadline) {
   const std::string frame = encode(run_message(kRunId, std::move(call)));
   auto written = co_await self->channel_.write_all(frame, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(written));
-  self->tasks_.spawn(feed(self, std::move(input)), "standard input of a run");
+  if (auto* source = std::get_if<UniqueFd>(&input)) {
+    self->tasks_.spawn(relay(self, std::move(*source)), "standard input of a run");
+  } else {
+    self->tasks_.spawn(feed(self, std::get<std::string>(std::move(input))), "standard input of a run");
+  }
   co_return Result<>();
 }
 
@@ -148,6 +195,7 @@ io::Task<std::optional<int>> Conversation::ask_line(std::shared_ptr<Conversation
 
 io::Task<> Conversation::finish(std::shared_ptr<Conversation> self, Deadline deadline) {
   self->input_.close();
+  self->source_.close();
   auto joined = co_await self->tasks_.join(deadline);
   if (joined) co_return;
   self->output_.close();

@@ -13,6 +13,7 @@
 #include "io/stream.h"
 #include "python/capture.h"
 #include "python/protocol.h"
+#include "python/runner.h"
 #include "sandbox/sandbox.h"
 
 namespace prims::python {
@@ -37,8 +38,8 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   /// Waits until the interpreter is up. False: it ended, said something else, or did not say it in time.
   static io::Task<bool> greeted(std::shared_ptr<Conversation> self, Deadline deadline);
 
-  /// Sends the call. Input is written as the program reads it; without any it finds the end of file.
-  static io::Task<Result<>> hand_over(std::shared_ptr<Conversation> self, Call call, std::string input,
+  /// Sends the call. Input is written as the program reads it, until finish() at the latest.
+  static io::Task<Result<>> hand_over(std::shared_ptr<Conversation> self, Call call, Input input,
                                       Deadline deadline);
 
   /// The line of the code that runs now, if the guest tells it in time.
@@ -59,12 +60,14 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
  private:
   static io::Task<> pump(std::shared_ptr<Conversation> self, Stream which);
   static io::Task<> feed(std::shared_ptr<Conversation> self, std::string input);
+  static io::Task<> relay(std::shared_ptr<Conversation> self, UniqueFd source);
   static io::Task<> read_channel(std::shared_ptr<Conversation> self);
   void on_message(const Message& message);
 
   Options options_;
   io::TaskScope tasks_;
   io::Stream input_, output_, errors_, channel_, lines_;
+  io::Stream source_;  ///< readable when there is something to relay
   Capture out_, err_;
   MessageReader reader_;
   io::Event greeted_;  ///< said hello, or will never

@@ -66,7 +66,7 @@ class SandboxRunner final : public Runner {
     if (handed_over) {
       result.timings.start = since(begin);
       Call call{std::move(spec.code), kProgramFile, kWorkspacePath, std::move(spec.arguments)};
-      std::string input = std::move(spec.input).value_or("");
+      Input input = std::move(spec.input).value_or("");
       co_await see_through(sandbox.get(), conversation, std::move(call), std::move(input), spec.limits.wall,
                            &result);
     }
@@ -108,7 +108,7 @@ class SandboxRunner final : public Runner {
 
   /// From the moment the guest gets its call to its end, or the end of its time.
   static io::Task<> see_through(sandbox::Sandbox* sandbox, std::shared_ptr<Conversation> conversation,
-                                Call call, std::string input, Milliseconds wall, RunResult* result) {
+                                Call call, Input input, Milliseconds wall, RunResult* result) {
     const Clock::time_point begin = Clock::now();
     const Deadline deadline{begin + wall};
     auto sent = co_await Conversation::hand_over(conversation, std::move(call), std::move(input), deadline);

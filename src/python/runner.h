@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "io/cancellation.h"
 #include "io/task.h"
 #include "layers/store.h"
@@ -33,9 +35,13 @@ struct RunLimits {
   Bytes kept_output = mib(16);   ///< per stream; a program that writes more is ended with output_limit
 };
 
+/// Standard input of a program: a text, or a descriptor that is passed on as the program reads it. The run
+/// does not wait for the end of the descriptor, and leaves its flags alone: others may share it.
+using Input = std::variant<std::string, UniqueFd>;
+
 struct RunSpec {
   std::string code;                    ///< the exact bytes for the compiler
-  std::optional<std::string> input;    ///< standard input; none: end of file at once
+  std::optional<Input> input;          ///< standard input; none: end of file at once
   std::vector<std::string> arguments;  ///< sys.argv[1:]
   std::string
       workspace;  ///< host directory, becomes kWorkspacePath; files in it belong to Host::workspace_owner()

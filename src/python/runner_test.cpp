@@ -1,6 +1,7 @@
 // Programs in real sandboxes, under every interpreter this machine has.
 #include "python/runner.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -273,6 +274,42 @@ TEST_F(RunnerTest, InputIsReadAsTheProgramWantsIt) {
   const RunResult none = run("input('more? ')");
   ASSERT_TRUE(none.error);
   EXPECT_EQ(none.error->type, "EOFError");
+}
+
+TEST_F(RunnerTest, ADescriptorIsPassedOnWhileTheProgramRuns) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd writer(ends[1]);
+  UniqueFd shared(::dup(ends[0]));
+  RunSpec talk = spec("for _ in range(2): print(input(), flush=True)");
+  talk.input = UniqueFd(ends[0]);
+  ASSERT_EQ(::write(writer.get(), "first\n", 6), 6);
+  bool answered = false;
+  talk.on_output = [&](Stream, std::string_view) {
+    if (!std::exchange(answered, true)) EXPECT_EQ(::write(writer.get(), "second\n", 7), 7);
+  };
+  // The pipe stays open: the end of the program is the end of the run.
+  const RunResult talked = run(std::move(talk));
+  EXPECT_EQ(talked.out.head, "first\nsecond\n");
+  EXPECT_EQ(exit_code(talked), 0);
+  EXPECT_EQ(::fcntl(shared.get(), F_GETFL) & O_NONBLOCK, 0);
+
+  RunSpec all = spec("import sys; print(len(sys.stdin.buffer.read()))");
+  all.input = std::move(shared);
+  ASSERT_EQ(::write(writer.get(), "to the end", 10), 10);
+  writer.reset();
+  EXPECT_EQ(run(std::move(all)).out.head, "10\n");
+}
+
+TEST_F(RunnerTest, AFileAsInputIsReadToItsEndButADevicesEndIsNotWaitedFor) {
+  const fs::path file = workspace_.path() / "input";
+  std::ofstream(file) << std::string(3'000'000, 'f');
+  RunSpec whole = spec("import sys; print(len(sys.stdin.buffer.read()))");
+  whole.input = UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(run(std::move(whole)).out.head, "3000000\n");
+  RunSpec endless = spec("import sys; print(len(sys.stdin.buffer.read(100_000)))");
+  endless.input = UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(run(std::move(endless)).out.head, "100000\n");
 }
 
 TEST_F(RunnerTest, OutputArrivesWhileTheProgramRuns) {
