@@ -29,6 +29,7 @@ python() { git ls-files -z '*.py' | xargs -0 python3 -c 'import ast,sys
 for name in sys.argv[1:]: ast.parse(open(name, encoding="utf-8").read(), name)'; }
 headers() { cmake --preset tidy && cmake --build --preset headers -j 2; }
 coroutines() { tools/check_coroutines.py --self-test && tools/check_coroutines.py --budget "$budget"; }
+tidy() { tools/check_tidy.py --self-test && tools/check_tidy.py --budget "$budget"; }
 
 check layers layers
 check tree tools/check_tree.py
@@ -37,6 +38,6 @@ check shell shell
 check python python
 check headers headers
 check coroutines coroutines
-check tidy tools/check_tidy.py --budget "$budget"
+check tidy tidy
 echo "lint: $passed passed, $failed failed"
 exit $((failed > 0))

@@ -1,8 +1,8 @@
 """What the clang tools look at: sources in groups, from the compile commands of the `tidy` preset.
 
 Most of the time of a clang tool goes into the library headers, so the sources of one folder are read as one translation
-unit. Where two of them cannot stand together (the same name in two anonymous namespaces), they are read one by one. A group
-whose preprocessed text was clean before is not read again.
+unit. Where two of them cannot stand together (the same name in two anonymous namespaces), the group is halved. A group whose
+preprocessed text was clean before is not read again.
 """
 
 import concurrent.futures
@@ -38,7 +38,9 @@ class Unit:
         return path
 
     def split(self):
-        return [Unit(f"{self.name}_{source.stem}", [source], self.flags) for source in self.sources]
+        half = len(self.sources) // 2
+        return [Unit(f"{self.name}{part}", sources, self.flags)
+                for part, sources in (("a", self.sources[:half]), ("b", self.sources[half:]))]
 
     def preprocessed(self):
         done = subprocess.run(["clang++-19", *self.flags, "-E", "-P", "-o", "-", str(self.file)], capture_output=True,

@@ -25,7 +25,9 @@ def mounts():
 
 
 def temporary():
-    return {name for folder in ("/tmp", "/dev/shm", "/var/tmp") for name in os.listdir(folder) if "prims" in name.lower()}
+    """Ours; prims-test- and prims-e2e- belong to tests, which may run at the same time."""
+    return {name for folder in ("/tmp", "/dev/shm", "/var/tmp") for name in os.listdir(folder)
+            if "prims" in name.lower() and not name.startswith(("prims-test-", "prims-e2e-"))}
 
 
 def snapshot(pid, state):
