@@ -32,23 +32,27 @@ UniqueFd open_at(int root, const std::string& path, int flags) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
 }
 
-/// Gives the owner back the right to read this very directory, wherever it is by now.
+/// Gives the owner back the right to read and pass this very directory, wherever it is by now. Where guest
+/// and server are one user, a guest that takes away its own rights hides nothing.
 void make_readable(int directory) {
+  constexpr mode_t kNeeded = S_IRUSR | S_IXUSR;
   struct stat status{};
-  if (::fstat(directory, &status) != 0) return;
-  const mode_t mode = (status.st_mode & 07777) | S_IRUSR | S_IXUSR;
-  (void)::chmod(fmt::format("/proc/self/fd/{}", directory).c_str(), mode);
+  if (::fstat(directory, &status) != 0 || (status.st_mode & kNeeded) == kNeeded) return;
+  if (status.st_uid != ::geteuid()) return;
+  (void)::chmod(fmt::format("/proc/self/fd/{}", directory).c_str(), (status.st_mode & 07777) | kNeeded);
 }
 
-/// The directory for reading. Where guest and server are one user, a guest that takes away its own rights
-/// hides nothing.
+/// The directory for reading.
 UniqueFd open_below(int root, const std::string& path) {
   UniqueFd directory = open_at(root, path, O_RDONLY);
-  if (directory || errno != EACCES) return directory;
-  const bool itself = path == ".";
-  const UniqueFd handle = itself ? UniqueFd() : open_at(root, path, O_PATH);
-  make_readable(itself ? root : handle.get());
-  return open_at(root, path, O_RDONLY);
+  if (!directory && errno == EACCES) {
+    const bool itself = path == ".";
+    const UniqueFd handle = itself ? UniqueFd() : open_at(root, path, O_PATH);
+    make_readable(itself ? root : handle.get());
+    directory = open_at(root, path, O_RDONLY);
+  }
+  if (directory) make_readable(directory.get());
+  return directory;
 }
 
 /// Holds one descriptor however deep the tree is: directories that wait are paths, opened from the root

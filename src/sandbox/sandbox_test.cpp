@@ -392,7 +392,8 @@ TEST_F(SandboxTest, WhoFillsTheWorkspaceAndLeavesAtOnceHasCrossedTheLimitToo) {
 }
 
 TEST_F(SandboxTest, DirectoriesWithoutRightsHideNothing) {
-  for (const char* hide : {"chmod 0 /sandbox/work/a/b /sandbox/work/a", "chmod 0 /sandbox/work"}) {
+  for (const char* hide : {"chmod 0 /sandbox/work/a/b /sandbox/work/a", "chmod 0 /sandbox/work",
+                           "chmod 400 /sandbox/work/a/b"}) {
     const TempDir workspace(host().workspace_owner());
     Program program = shell(std::string("mkdir -p /sandbox/work/a/b; "
                                         "head -c 24000000 /dev/zero > /sandbox/work/a/b/large; ") +
