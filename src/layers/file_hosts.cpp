@@ -1,13 +1,10 @@
 #include "layers/file_hosts.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
 #include <utility>
 
-#include "base/random.h"
+#include "base/files.h"
 #include "json/json.h"
 
 namespace prims::layers {
@@ -49,13 +46,7 @@ Result<> write_file_hosts(const std::filesystem::path& file, const std::vector<e
                                 {"index_address", host.index_address},
                                 {"index_port", host.index_port}});
   }
-  const auto temporary = file.parent_path() / fmt::format(".{}", random_token());
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << json::write(list);
-  stream.close();
-  if (!stream) return fail_errno(temporary.string());
-  if (::rename(temporary.c_str(), file.c_str()) != 0) return fail_errno(file.string());
-  return {};
+  return replace_file(file, json::write(list));
 }
 
 }  // namespace prims::layers

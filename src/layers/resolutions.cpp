@@ -1,14 +1,11 @@
 #include "layers/resolutions.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "base/random.h"
+#include "base/files.h"
 #include "json/json.h"
 
 namespace prims::layers {
@@ -80,12 +77,7 @@ bool Resolutions::fresh(const Resolution& resolution) const {
 }
 
 Result<> Resolutions::remember(const std::string& key, Resolution resolution) {
-  const auto temporary = directory_ / fmt::format(".{}", random_token());
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << to_text(resolution);
-  stream.close();
-  if (!stream) return fail_errno(temporary.string());
-  if (::rename(temporary.c_str(), file_of(key).c_str()) != 0) return fail_errno(file_of(key).string());
+  PRIMS_RETURN_ON_ERROR(replace_file(file_of(key), to_text(resolution)));
   if (known_.size() >= kMostInMemory) known_.clear();
   known_.insert_or_assign(key, std::move(resolution));
   return {};

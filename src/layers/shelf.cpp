@@ -1,7 +1,6 @@
 #include "layers/shelf.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/files.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/unique_fd.h"
 #include "json/json.h"
 
@@ -32,14 +31,6 @@ std::string read_file(const fs::path& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   return std::move(text).str();
-}
-
-Result<> write_file(const fs::path& file, std::string_view text) {
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream << text;
-  stream.close();
-  if (!stream) return fail_errno(file.string());
-  return {};
 }
 
 const std::string& boot() {
@@ -85,10 +76,7 @@ std::optional<Record> read_record(const fs::path& layer) {
 }
 
 Result<> write_record(const fs::path& layer, const Record& record) {
-  const auto temporary = layer / fmt::format(".{}", random_token());
-  PRIMS_RETURN_ON_ERROR(write_file(temporary, to_text(record)));
-  if (::rename(temporary.c_str(), (layer / kRecord).c_str()) != 0) return fail_errno(layer.string());
-  return {};
+  return replace_file(layer / kRecord, to_text(record));
 }
 
 /// The lock on a layer's `use` file when it can be had at once and the layer still stands under its name.
@@ -193,7 +181,7 @@ Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& has
   if (failed) return fail_errno("stage a layer", failed.value());
   const Record record{.packages = std::move(packages), .boot = boot(), .size = size};
   PRIMS_RETURN_ON_ERROR(write_record(staged, record));
-  PRIMS_RETURN_ON_ERROR(write_file(staged / kUse, ""));
+  PRIMS_RETURN_ON_ERROR(replace_file(staged / kUse, ""));
   if (::rename(staged.c_str(), (layers_ / hash).c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
     return fail_errno((layers_ / hash).string());
   }
