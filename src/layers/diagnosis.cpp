@@ -33,6 +33,7 @@ std::string unfolded(std::string_view text) {
     if (space && (line.empty() || line.back() == ' ')) continue;
     line += space ? ' ' : c;
   }
+  if (line.ends_with(' ')) line.pop_back();
   return line;
 }
 

@@ -120,5 +120,10 @@ TEST(Diagnosis, AnythingElseStillSaysSomething) {
   EXPECT_THAT(found.error.log, HasSubstr("strange"));
 }
 
+TEST(Diagnosis, SentencesEndWithoutABlank) {
+  const auto found = of("error: Failed to parse: `a b`\n  cause: no such operator  \n");
+  EXPECT_EQ(found.error.message, "A requirement cannot be read: no such operator");
+}
+
 }  // namespace
 }  // namespace prims::layers
