@@ -41,6 +41,11 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return near ? fmt::format("; did you mean {}?", *near) : "";
 }
 
+// Kubernetes writes PRIMS_PORT=tcp://10.0.0.1:9000 into every container when a service is named prims.
+bool is_service_address(const Definition& setting, std::string_view value) {
+  return setting.key == "port" && value.find("://") != std::string_view::npos;
+}
+
 // Applies one source after the other, weakest first, and remembers who spoke last.
 class Loader {
  public:
@@ -55,7 +60,8 @@ class Loader {
     PRIMS_RETURN_ON_ERROR(apply_flags());
     expand_home();
     PRIMS_RETURN_ON_ERROR(check_together());
-    LoadedSettings loaded{.settings = settings_, .file = file_, .warnings = misspelt_variables()};
+    warn_of_unknown_variables();
+    LoadedSettings loaded{.settings = settings_, .file = file_, .warnings = std::move(warnings_)};
     for (const Definition& setting : settings_table()) {
       loaded.effective.push_back({std::string(setting.key), show(settings_, setting), origin(setting.key)});
     }
@@ -123,6 +129,11 @@ class Loader {
       for (const std::string& name : variable_names(setting)) {
         const auto value = variable(sources_, name);
         if (!value) continue;
+        if (is_service_address(setting, *value)) {
+          warnings_.push_back(fmt::format(
+              "the variable {} is ignored: {} is not a port but the address of a service", name, *value));
+          continue;
+        }
         const std::vector<std::string> texts = is_list(setting) ? words(*value) : std::vector{*value};
         PRIMS_RETURN_ON_ERROR(apply(setting, texts, name));
         break;
@@ -163,25 +174,30 @@ class Loader {
     return {};
   }
 
-  // A variable may belong to a tool around us, so a near miss is worth a word, not a refusal.
-  std::vector<std::string> misspelt_variables() const {
+  // A variable may belong to a tool around us, so it is worth a word, not a refusal.
+  void warn_of_unknown_variables() {
     std::vector<std::string> known = {"PRIMS_CONFIG"};
     for (const Definition& setting : settings_table()) known.push_back(variable_names(setting).front());
-    std::vector<std::string> warnings;
     for (const auto& [name, value] : sources_.environment) {
       if (!name.starts_with("PRIMS_") || std::ranges::find(known, name) != known.end()) continue;
-      if (const auto near = nearest(name, known)) {
-        warnings.push_back(
-            fmt::format("the variable {} is not known and has no effect; did you mean {}?", name, *near));
-      }
+      if (is_of_service(name)) continue;
+      warnings_.push_back(
+          fmt::format("the variable {} is not known and has no effect{}", name, suggestion(name, known)));
     }
-    return warnings;
+  }
+
+  // What comes along with PRIMS_PORT=tcp://..., which has had its word.
+  bool is_of_service(std::string_view name) const {
+    const auto port = variable(sources_, "PRIMS_PORT");
+    return port && is_service_address(*find_setting("port"), *port) &&
+           (name.starts_with("PRIMS_PORT_") || name.starts_with("PRIMS_SERVICE_"));
   }
 
   const Sources& sources_;
   Settings settings_;
   std::optional<std::filesystem::path> file_;
   std::map<std::string, std::string> origins_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace

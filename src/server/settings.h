@@ -81,7 +81,7 @@ struct LoadedSettings {
   Settings settings;
   std::vector<EffectiveValue> effective;      ///< every setting, in the order of the table
   std::optional<std::filesystem::path> file;  ///< the one that was read
-  std::vector<std::string> warnings;          ///< variables that look like a slip of the pen
+  std::vector<std::string> warnings;          ///< variables that have no effect
 };
 
 /// What load_settings reads. Plain data, so that tests need neither argv nor the process environment.

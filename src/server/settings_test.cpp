@@ -183,7 +183,8 @@ TEST_F(SettingsTest, ErrorsInTheFileNameTheLineTheKeyAndWhatIsAccepted) {
       {"memory = \"lots\"", {"memory: 'lots'", "512MiB"}},
       {"min_tier = \"none\"", {"min_tier: 'none'", "one of full, namespaces"}},
       {"log_level = \"loud\"", {"one of debug, info, warning, error"}},
-      {"allow_unauthenticated = \"maybe\"", {"allow_unauthenticated: 'maybe'", "true or false"}},
+      {"allow_unauthenticated = \"maybe\"", {"allow_unauthenticated: 'maybe'", "true, false, 1 or 0"}},
+      {"allow_unauthenticated = \"yes\"", {"allow_unauthenticated: 'yes'"}},
       {"first_uid = 0", {"first_uid: '0'", "from 1 to"}},
       {"host = \"\"", {"host: ''"}},
       {"port = 1\nport = 2", {"prims.toml:2:"}},
@@ -215,10 +216,25 @@ TEST_F(SettingsTest, ValuesMustFitTogether) {
   EXPECT_EQ(error(), "shown_output = 64KiB (default) is more than kept_output = 32KiB (--kept-output)");
 }
 
-TEST_F(SettingsTest, AMisspeltVariableIsWorthAWord) {
+TEST_F(SettingsTest, AnUnknownVariableIsWorthAWord) {
   sources_.environment["PRIMS_TIMEOT"] = "1";
-  sources_.environment["PRIMS_MCP_SCHEMA_DIR"] = "/x";
-  EXPECT_THAT(load().warnings, ElementsAre(HasSubstr("did you mean PRIMS_TIMEOUT?")));
+  sources_.environment["PRIMS_ZZZZZZZZZZZZ"] = "/x";
+  EXPECT_THAT(
+      load().warnings,
+      ElementsAre("the variable PRIMS_TIMEOT is not known and has no effect; did you mean PRIMS_TIMEOUT?",
+                  "the variable PRIMS_ZZZZZZZZZZZZ is not known and has no effect"));
+}
+
+TEST_F(SettingsTest, TheVariablesOfAServiceAreNoSettings) {
+  sources_.environment["PRIMS_PORT"] = "tcp://10.0.0.1:9000";
+  sources_.environment["PRIMS_PORT_9000_TCP_ADDR"] = "10.0.0.1";
+  sources_.environment["PRIMS_SERVICE_HOST"] = "10.0.0.1";
+  EXPECT_EQ(effective("port").origin, "default");
+  EXPECT_THAT(load().warnings, ElementsAre(AllOf(HasSubstr("PRIMS_PORT is ignored"), HasSubstr("tcp://"))));
+  sources_.environment["PORT"] = "8080";
+  EXPECT_EQ(effective("port").value, "8080");
+  sources_.environment["PORT"] = "tcp://10.0.0.2:80";
+  EXPECT_EQ(effective("port").origin, "default");
 }
 
 TEST_F(SettingsTest, HomeIsExpandedInAFile) {

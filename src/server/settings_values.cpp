@@ -100,12 +100,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 }
 
 std::optional<bool> parse_switch(std::string_view text) {
-  for (const std::string_view yes : {"true", "1", "yes", "on"}) {
-    if (text == yes) return true;
-  }
-  for (const std::string_view no : {"false", "0", "no", "off"}) {
-    if (text == no) return false;
-  }
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
   return std::nullopt;
 }
 
@@ -128,7 +124,7 @@ std::string accepted_values(const Definition& setting) {
           [](std::string Settings::*) -> std::string { return "text"; },
           [](std::filesystem::path Settings::*) -> std::string { return "a path"; },
           [](std::vector<std::string> Settings::*) -> std::string { return "a list of texts"; },
-          [](bool Settings::*) -> std::string { return "true or false"; },
+          [](bool Settings::*) -> std::string { return "true, false, 1 or 0"; },
           [&](std::uint16_t Settings::*) { return "a whole number" + range(setting, show_number); },
           [&](std::uint32_t Settings::*) { return "a whole number" + range(setting, show_number); },
           [&](Bytes Settings::*) { return "a size such as 512MiB" + range(setting, show_size); },
@@ -290,7 +286,9 @@ std::string settings_reference() {
       "`30s`, `2m`, `1h`, or a\n"
       "number of seconds. A list is an array in the file, words separated by spaces in a variable, and a "
       "flag that is repeated.\n"
-      "A variable that is empty counts as not set.\n";
+      "A variable that is empty counts as not set. An unknown variable that starts with `PRIMS_`, and a port "
+      "that is the address of\n"
+      "a service (`tcp://...`, as Kubernetes sets it), are ignored with a warning.\n";
   const Settings defaults;
   std::string_view group;
   for (const Definition& setting : settings_table()) {
