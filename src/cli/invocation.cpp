@@ -178,6 +178,34 @@ Result<Invocation> parse_command(const std::string& command, Split parts) {
   return invocation;
 }
 
+std::unexpected<Error> unknown_command(const std::string& word) {
+  const std::vector<std::string> commands = command_names();
+  const auto near = nearest(word, commands);
+  return usage_error(fmt::format("prims has no command {}{}\nprims --help lists the commands", word,
+                                 near ? fmt::format("; did you mean {}?", *near) : ""));
+}
+
+// An option of a command in front of it, or none of ours.
+std::unexpected<Error> misplaced_option(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known = {"--help", "--version", "--config"};
+  for (const server::Definition& setting : server::settings_table())
+    known.push_back(server::flag_name(setting));
+  if (std::ranges::find(known, name) != known.end()) {
+    return usage_error(
+        fmt::format("options follow the command: prims COMMAND {}\nprims --help lists the commands", word));
+  }
+  const auto near = nearest(name, known);
+  return usage_error(
+      fmt::format("prims has no option {}{}\nprims --help lists the commands; options follow the command",
+                  name, near ? fmt::format("; did you mean {}?", *near) : ""));
+}
+
+bool is_command(const std::string& word) {
+  const std::vector<std::string> commands = command_names();
+  return std::ranges::find(commands, word) != commands.end();
+}
+
 }  // namespace
 
 Result<Invocation> parse_arguments(std::vector<std::string> arguments) {
@@ -185,18 +213,13 @@ Result<Invocation> parse_arguments(std::vector<std::string> arguments) {
   const std::string first = std::move(arguments.front());
   arguments.erase(arguments.begin());
   if (first == "--version") return Invocation{.command = PrintText{fmt::format("prims {}\n", kVersion)}};
-  const std::vector<std::string> commands = command_names();
-  const bool known = std::ranges::find(commands, first) != commands.end();
   if (first == "-h" || first == "--help" || first == "help") {
-    return Invocation{.command =
-                          PrintText{arguments.empty() ? program_help() : command_help(arguments.front())}};
+    if (arguments.empty()) return Invocation{.command = PrintText{program_help()}};
+    if (!is_command(arguments.front())) return unknown_command(arguments.front());
+    return Invocation{.command = PrintText{command_help(arguments.front())}};
   }
-  if (!known) {
-    const auto near = nearest(first, commands);
-    return usage_error(fmt::format("prims has no {} {}{}\nprims --help lists the commands",
-                                   first.starts_with('-') ? "option" : "command", first,
-                                   near ? fmt::format("; did you mean {}?", *near) : ""));
-  }
+  if (first.starts_with('-')) return misplaced_option(first);
+  if (!is_command(first)) return unknown_command(first);
   return parse_command(first, split(std::move(arguments)));
 }
 

@@ -105,6 +105,11 @@ TEST(Commands, SlipsAreNamed) {
   EXPECT_THAT(error({"srve"}), HasSubstr("did you mean serve?"));
   EXPECT_THAT(error({"doctr"}), HasSubstr("did you mean doctor?"));
   EXPECT_THAT(error({"--prot"}), HasSubstr("no option --prot"));
+  EXPECT_THAT(error({"--state-dir", "X", "run"}),
+              HasSubstr("options follow the command: prims COMMAND --state-dir"));
+  EXPECT_THAT(error({"--json", "run"}), HasSubstr("options follow the command"));
+  EXPECT_THAT(error({"help", "rnu"}), HasSubstr("no command rnu; did you mean run?"));
+  EXPECT_THAT(error({"help", "nope"}), HasSubstr("no command nope"));
   EXPECT_THAT(error({"serve", "now"}), HasSubstr("does not expect 'now'"));
   EXPECT_THAT(error({"serve", "--prt", "1"}), HasSubstr("did you mean --port?"));
   EXPECT_THAT(error({}), HasSubstr("Examples:"));
