@@ -2,11 +2,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/read_file.h"
 #include "cli/terminal.h"
 #include "io/loop.h"
@@ -40,18 +42,6 @@ Result<json::Object> read_arguments(const CallCommand& command) {
   if (!value->is_object())
     return fail(Kind::invalid_input, R"(the arguments must be a JSON object, such as {"code": "1 + 1"})");
   return std::move(value->as_object());
-}
-
-// The server is the user's own choice, as in a shell.
-std::vector<std::pair<std::string, std::string>> whole_environment() {
-  std::vector<std::pair<std::string, std::string>> variables;
-  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string_view::npos)
-      variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return variables;
 }
 
 /// Prints progress as it comes: pieces of output or sentences, whichever the server sends.
@@ -125,7 +115,9 @@ io::Task<Result<std::unique_ptr<upstream::Client>>> connect(const CallCommand* c
   }
   upstream::Command server;
   server.argv = command->command;
-  server.environment = whole_environment();
+  // The server is the user's own choice, as in a shell.
+  const std::map<std::string, std::string> variables = environment();
+  server.environment.assign(variables.begin(), variables.end());
   co_return co_await upstream::Client::connect(std::move(server), std::move(options));
 }
 

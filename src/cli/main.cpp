@@ -1,32 +1,19 @@
 // prims: read the command line, load the settings, run the command, end with its status.
-#include <unistd.h>
-
 #include <exception>
-#include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/invocation.h"
 #include "cli/terminal.h"
 #include "server/app.h"
 
 namespace prims::cli {
 namespace {
-
-std::map<std::string, std::string> environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return variables;
-}
 
 Result<server::LoadedSettings> load(const Invocation& invocation) {
   const server::Sources sources{

@@ -10,6 +10,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/commands.h"
+#include "cli/explanation.h"
 #include "cli/read_file.h"
 #include "cli/terminal.h"
 #include "server/app.h"
@@ -73,14 +74,6 @@ Result<server::RunRequest> make_request(const RunCommand& command) {
   return request;
 }
 
-// What the program could not say itself: why it was ended, or why it never ran.
-void explain(const json::Object& result) {
-  const std::string status = json::string_field(result, "status").value_or("");
-  if (status == "ok" || status == "error") return;
-  if (const auto message = json::string_field(result, "message")) complain(*message);
-  if (const auto hint = json::string_field(result, "hint")) complain("hint: " + *hint);
-}
-
 // As a program that never caught the signal would end.
 [[noreturn]] void end_by(int signal_number) {
   ::signal(signal_number, SIG_DFL);
@@ -102,19 +95,15 @@ int run(const RunCommand& command, const server::LoadedSettings& loaded) {
   if (command.form == Form::text) {
     request->on_output = [&](python::Stream stream, std::string_view bytes) { output.write(stream, bytes); };
   }
-  const auto outcome = server::run_once(loaded.settings, std::move(*request));
+  const server::RunOutcome outcome = server::run_once(loaded.settings, std::move(*request));
   progress.clear();
-  if (!outcome) {
-    complain(outcome.error().message);
-    return server::exit_status::kSandboxFailed;
-  }
   if (output.broken_pipe()) end_by(SIGPIPE);
   if (command.form == Form::json) {
-    print(json::write(outcome->result) + "\n");
+    print(json::write(outcome.result) + "\n");
   } else {
-    explain(outcome->result);
+    for (const std::string& sentence : explanation(outcome.result)) complain(sentence);
   }
-  return outcome->exit_status;
+  return outcome.exit_status;
 }
 
 }  // namespace prims::cli

@@ -59,8 +59,8 @@ int serve(const Settings& settings);
 /// Serves MCP on standard input and output until the input ends. Creates nothing before the first tool call.
 int stdio(const Settings& settings);
 
-/// Runs one program without a server. SIGINT and SIGTERM end it (130, 143). An Error is a fault outside the
-/// program: no isolation here, no interpreter, no state directory.
-Result<RunOutcome> run_once(const Settings& settings, RunRequest request);
+/// Runs one program without a server. SIGINT and SIGTERM end it (130, 143). A fault outside the program (no
+/// isolation here, no interpreter, no state directory) is told in the result, too.
+RunOutcome run_once(const Settings& settings, RunRequest request);
 
 }  // namespace prims::server

@@ -26,8 +26,8 @@ io::Task<> cancel_on_signal(io::Signals* signals, std::shared_ptr<io::Cancellati
   cancellation->request();
 }
 
-io::Task<Result<Report>> run_call(Engine* engine, Call call, std::shared_ptr<io::Cancellation> cancellation,
-                                  Interruption* interruption) {
+io::Task<Report> run_call(Engine* engine, Call call, std::shared_ptr<io::Cancellation> cancellation,
+                          Interruption* interruption) {
   const io::Executor executor = co_await io::this_executor;
   io::Signals signals(executor, {SIGINT, SIGTERM});
   io::TaskScope scope(executor);
@@ -48,7 +48,7 @@ void leave_unless(const Result<>& stopped, int status) {
   ::_exit(status);
 }
 
-Result<RunOutcome> run_once(const Settings& settings, RunRequest request) {
+RunOutcome run_once(const Settings& settings, RunRequest request) {
   io::Loop loop;
   io::Workers workers;
   Engine engine(settings, PrepareBase::when_needed, loop, workers);
@@ -62,8 +62,8 @@ Result<RunOutcome> run_once(const Settings& settings, RunRequest request) {
   call.on_progress = std::move(request.on_progress);
   call.copy_output_to = std::move(request.output_directory);
   Interruption interruption;
-  auto ran = loop.run_until_done(run_call(&engine, std::move(call), request.cancellation, &interruption));
-  PRIMS_ASSIGN_OR_RETURN(const Report report, std::move(ran));
+  const Report report =
+      loop.run_until_done(run_call(&engine, std::move(call), request.cancellation, &interruption));
   RunOutcome outcome;
   outcome.result = to_json(report);
   outcome.exit_status =
