@@ -55,8 +55,9 @@ Examples:
   prims run --output results plot.py   copies what the program wrote to output/
   prims run --json script.py           the object that the MCP tool returns
 
-Standard input, output and error are the program's own; with - it finds its input at the end. Exit status: the program's; 124 timeout, 125 no sandbox, 130
-interrupted, 137 memory, 128 + n for signal n, 2 for a mistake on the command line.
+Standard input, output and error are the program's own; with - its input is empty. Exit status: the
+program's; 124 timeout, 125 no sandbox, 130 interrupted, 137 memory, 153 disk or output, 128 + n for
+signal n, 2 for a mistake on the command line.
 
 Options:
   -c CODE                            the program itself
