@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "io/scope.h"
+#include "io/wait.h"
 #include "layers/hash.h"
 #include "layers/lock.h"
 #include "layers/tree.h"
@@ -32,6 +35,8 @@ constexpr const char* kEnvironmentPython = "/env/bin/python";
 /// Any name will do: it is never found, because there is no network where it is asked for.
 constexpr const char* kProbe = "pip";
 constexpr std::uintmax_t kLargestFontList = 8 << 20;
+constexpr const char* kCompiling = "compiling modules";
+constexpr auto kProgressPause = std::chrono::seconds(4);
 constexpr auto kFontTime = std::chrono::minutes(2);
 
 void append(std::vector<std::string>& list, std::initializer_list<std::string> more) {
@@ -120,6 +125,61 @@ Result<> keep_font_list(const fs::path& environment, const fs::path& output) {
   return write_plain_file(directory / found->first, found->second);
 }
 
+Result<> make_writable(const fs::path& directory, uid_t owner) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(directory.string());
+  if (owner != ::geteuid() && ::chown(directory.c_str(), owner, owner) != 0)
+    return fail_errno(directory.string());
+  return {};
+}
+
+struct SharedCache {
+  UniqueFd lock;
+  fs::path directory;   ///< what uv writes to
+  fs::path file_hosts;  ///< what the broker learned from these indexes
+};
+
+/// The cache of these indexes, locked against being emptied. Blocks, as all that touches files here.
+Result<SharedCache> use_cache(const fs::path& state, const std::vector<std::string>& indexes, uid_t owner) {
+  UniqueFd fd(::open((state / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Whoever empties the cache holds the lock for one rename only.
+  if (!fd || ::flock(fd.get(), LOCK_SH) != 0) return fail_errno("lock uv's cache");
+  // Inside, every index has the same address, so each list of indexes has a cache of its own.
+  const auto home =
+      state / "uv-cache" / sha256_hex(fmt::format("{}", fmt::join(indexes, "\n"))).substr(0, 16);
+  std::error_code failed;
+  fs::create_directories(home, failed);
+  if (failed) return fail_errno(home.string(), failed.value());
+  PRIMS_RETURN_ON_ERROR(make_writable(home / "cache", owner));
+  return SharedCache{std::move(fd), home / "cache", home / "file-hosts.json"};
+}
+
+/// Where one resolution works; removed afterwards.
+struct Workplace {
+  std::unique_ptr<BuildDirectory> directory;
+  SharedCache shared;
+};
+
+Result<Workplace> make_workplace(const fs::path& state, const std::vector<std::string>& indexes,
+                                 const Interpreter& interpreter, uid_t owner) {
+  PRIMS_ASSIGN_OR_RETURN(auto work, BuildDirectory::create(state / "builds"));
+  auto directory = std::make_unique<BuildDirectory>(std::move(work));
+  PRIMS_ASSIGN_OR_RETURN(auto shared, use_cache(state, indexes, owner));
+  PRIMS_RETURN_ON_ERROR(make_writable(directory->path() / "cache", owner));
+  PRIMS_RETURN_ON_ERROR(write_skeleton(directory->path() / "env", interpreter, owner));
+  return Workplace{std::move(directory), std::move(shared)};
+}
+
+/// Says every few seconds that the work goes on, until it is asked to end.
+io::Task<> keep_saying(Progress progress, std::string what) {
+  const auto begin = Clock::now();
+  while (true) {
+    auto slept = co_await io::sleep_until(Deadline::after(kProgressPause));
+    if (!slept) co_return;
+    const auto passed = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
+    if (progress) progress(fmt::format("{} ({} s so far)", what, passed.count()));
+  }
+}
+
 }  // namespace
 
 Installer::Installer(fs::path state, Interpreter interpreter, Workshop& workshop, io::Workers& workers)
@@ -127,28 +187,6 @@ Installer::Installer(fs::path state, Interpreter interpreter, Workshop& workshop
       interpreter_(std::move(interpreter)),
       workshop_(workshop),
       workers_(workers) {}
-
-Result<> Installer::make_writable(const fs::path& directory) const {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(directory.string());
-  const auto owner = workshop_.owner();
-  if (owner != ::geteuid() && ::chown(directory.c_str(), owner, owner) != 0)
-    return fail_errno(directory.string());
-  return {};
-}
-
-Result<Installer::SharedCache> Installer::use_cache(const std::vector<std::string>& indexes) const {
-  UniqueFd fd(::open((state_ / kCacheLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // Whoever empties the cache holds the lock for one rename only.
-  if (!fd || ::flock(fd.get(), LOCK_SH) != 0) return fail_errno("lock uv's cache");
-  // Inside, every index has the same address, so each list of indexes has a cache of its own.
-  const auto home =
-      state_ / "uv-cache" / sha256_hex(fmt::format("{}", fmt::join(indexes, "\n"))).substr(0, 16);
-  std::error_code failed;
-  fs::create_directories(home, failed);
-  if (failed) return fail_errno(home.string(), failed.value());
-  PRIMS_RETURN_ON_ERROR(make_writable(home / "cache"));
-  return SharedCache{std::move(fd), home / "cache", home / "file-hosts.json"};
-}
 
 void collect_cache(const fs::path& state, Bytes limit) {
   const auto cache = state / "uv-cache";
@@ -210,15 +248,15 @@ io::Task<Result<std::string>> Installer::default_index(std::vector<sandbox::File
 io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::compile(std::string requirements,
                                                                      std::vector<std::string> indexes,
                                                                      Build build, Deadline deadline) {
-  const auto state = state_;
-  auto create = [state] { return BuildDirectory::create(state / "builds"); };
-  auto making = co_await workers_.run(std::move(create));
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto work, std::move(making));
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, use_cache(indexes));
+  auto prepare = [state = state_, indexes, interpreter = interpreter_, owner = workshop_.owner()] {
+    return make_workplace(state, indexes, interpreter, owner);
+  };
+  auto preparing = co_await workers_.run(std::move(prepare));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto place, std::move(preparing));
+  const auto& work = *place.directory;
+  const auto& shared = place.shared;
   const auto cache = build == Build::never ? shared.directory : work.path() / "cache";
-  PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
   const auto environment = work.path() / "env";
-  PRIMS_CO_RETURN_ON_ERROR(write_skeleton(environment, interpreter_, workshop_.owner()));
 
   auto argv = uv_command({"pip", "compile", "--no-config", "--generate-hashes", "--no-header",
                           "--no-annotate", "--python", kEnvironmentPython, "--cache-dir", kCacheMount});
@@ -252,9 +290,13 @@ io::Task<Result<std::variant<Locked, Diagnosis>>> Installer::resolve(std::string
 io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Locked locked,
                                                              std::vector<std::string> indexes,
                                                              Deadline deadline) {
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, use_cache(indexes));
+  auto prepare = [state = state_, indexes, build, owner = workshop_.owner()]() -> Result<SharedCache> {
+    PRIMS_RETURN_ON_ERROR(make_writable(build / "cache", owner));
+    return use_cache(state, indexes, owner);
+  };
+  auto preparing = co_await workers_.run(std::move(prepare));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto shared, std::move(preparing));
   const auto cache = locked.needs_build ? build / "cache" : shared.directory;
-  PRIMS_CO_RETURN_ON_ERROR(make_writable(cache));
   auto argv = uv_command({"pip", "install", "--no-config", "--no-deps", "--require-hashes", "--link-mode",
                           "copy", "--python", kEnvironmentPython, "--cache-dir", kCacheMount});
   add_indexes(argv, indexes.size());
@@ -273,7 +315,13 @@ io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Loc
   co_return explain(result);
 }
 
-io::Task<Result<>> Installer::compile_modules(fs::path environment, Deadline deadline) {
+io::Task<Result<>> Installer::compile_modules(fs::path environment, Progress progress, Deadline deadline) {
+  if (progress) progress(kCompiling);
+  auto rewrite = [environment, interpreter = interpreter_] {
+    return write_interpreter_files(environment, interpreter);
+  };
+  auto rewritten = co_await workers_.run(std::move(rewrite));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(rewritten));
   // The base interpreter without `site`: no .pth file or module of the environment is run. Files that do not
   // compile (templates, other versions of Python) are left as they are. Nobody changes a layer, so nothing
   // need be compared.
@@ -286,7 +334,13 @@ io::Task<Result<>> Installer::compile_modules(fs::path environment, Deadline dea
           .indexes = {},
           .file_hosts = {},
           .deadline = deadline};
+  const auto executor = co_await io::this_executor;
+  io::TaskScope beside(executor);
+  beside.spawn(keep_saying(std::move(progress), kCompiling), "progress of an installation");
   auto ran = co_await workshop_.run(std::move(job));
+  beside.cancel();
+  auto joined = co_await beside.join();
+  PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
   // Modules that were not compiled in time are compiled at each import instead: slower, not wrong.
   if (const auto end = ended_badly(result.outcome)) log::warning("compiling the modules of a layer {}", *end);
@@ -295,7 +349,9 @@ io::Task<Result<>> Installer::compile_modules(fs::path environment, Deadline dea
 
 io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
   const auto output = build / "out";
-  PRIMS_CO_RETURN_ON_ERROR(make_writable(output));
+  auto prepare = [output, owner = workshop_.owner()] { return make_writable(output, owner); };
+  auto prepared = co_await workers_.run(std::move(prepare));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   Job job{.argv = {kEnvironmentPython, "-I", "-c", "import matplotlib.font_manager"},
           .environment = {fmt::format("MPLCONFIGDIR={}", kOutputMount)},
           .files = {},
@@ -305,7 +361,8 @@ io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
           .deadline = deadline};
   auto ran = co_await workshop_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
-  const auto kept = keep_font_list(build / "env", output);
+  auto keep = [environment = build / "env", output] { return keep_font_list(environment, output); };
+  const auto kept = co_await workers_.run(std::move(keep));
   // Without it matplotlib looks for fonts in each run.
   if (!kept)
     log::warning("no font list for matplotlib: {}; {}", kept.error().message,
@@ -313,30 +370,30 @@ io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
   co_return Result<>();
 }
 
-io::Task<Result<std::variant<TreeSize, Diagnosis>>> Installer::install(const BuildDirectory& build,
-                                                                       Locked locked,
+io::Task<Result<std::variant<TreeSize, Diagnosis>>> Installer::install(fs::path build, Locked locked,
                                                                        std::vector<std::string> indexes,
                                                                        Progress progress, Deadline deadline) {
-  const auto directory = build.path();
-  const auto environment = directory / "env";
+  const auto environment = build / "env";
+  const auto interpreter = interpreter_;
   const bool has_matplotlib = locks_package(locked.lock, "matplotlib");
   const auto report = [&progress](const std::string& text) {
     if (progress) progress(text);
   };
-  PRIMS_CO_RETURN_ON_ERROR(write_skeleton(environment, interpreter_, workshop_.owner()));
+  auto begin = [environment, interpreter, owner = workshop_.owner()] {
+    return write_skeleton(environment, interpreter, owner);
+  };
+  auto begun = co_await workers_.run(std::move(begin));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(begun));
   report(fmt::format("installing {} packages", locked_packages(locked.lock).size()));
-  auto unpacked = co_await unpack(directory, std::move(locked), std::move(indexes), deadline);
+  auto unpacked = co_await unpack(build, std::move(locked), std::move(indexes), deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(auto failure, std::move(unpacked));
   if (failure) co_return *std::move(failure);
 
-  report("compiling modules");
-  const auto interpreter = interpreter_;
-  PRIMS_CO_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
-  auto compiled = co_await compile_modules(environment, deadline);
+  auto compiled = co_await compile_modules(environment, progress, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(compiled));
   if (has_matplotlib) {
     report("preparing fonts");
-    auto prepared = co_await prepare_fonts(directory, Deadline::after(kFontTime));
+    auto prepared = co_await prepare_fonts(build, Deadline::after(kFontTime));
     PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   }
   auto finish = [environment, interpreter]() -> Result<TreeSize> {

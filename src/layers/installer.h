@@ -42,29 +42,20 @@ class Installer {
                                                             Deadline deadline);
 
   /// Fills `build`/env from a lock: a finished tree, ready to publish. Returns its size.
-  io::Task<Result<std::variant<TreeSize, Diagnosis>>> install(const BuildDirectory& build, Locked locked,
+  io::Task<Result<std::variant<TreeSize, Diagnosis>>> install(std::filesystem::path build, Locked locked,
                                                               std::vector<std::string> indexes,
                                                               Progress progress, Deadline deadline);
 
  private:
   enum class Build { never, when_needed };
 
-  struct SharedCache {
-    UniqueFd lock;
-    std::filesystem::path directory;   ///< what uv writes to
-    std::filesystem::path file_hosts;  ///< what the broker learned from these indexes
-  };
-
   io::Task<Result<std::variant<Locked, Diagnosis>>> compile(std::string requirements,
                                                             std::vector<std::string> indexes, Build build,
                                                             Deadline deadline);
   io::Task<Result<std::optional<Diagnosis>>> unpack(std::filesystem::path build, Locked locked,
                                                     std::vector<std::string> indexes, Deadline deadline);
-  io::Task<Result<>> compile_modules(std::filesystem::path environment, Deadline deadline);
+  io::Task<Result<>> compile_modules(std::filesystem::path environment, Progress progress, Deadline deadline);
   io::Task<Result<>> prepare_fonts(std::filesystem::path build, Deadline deadline);
-  Result<> make_writable(const std::filesystem::path& directory) const;
-  /// The cache of these indexes, locked against being emptied.
-  Result<SharedCache> use_cache(const std::vector<std::string>& indexes) const;
   Diagnosis explain(const JobResult& result) const;
 
   std::filesystem::path state_;

@@ -1,10 +1,13 @@
 #include "layers/interpreter.h"
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -24,6 +27,8 @@ namespace fs = std::filesystem;
 constexpr int kOldestMinor = 9;
 constexpr int kNewestMinor = 14;
 constexpr std::size_t kMostAttempts = 24;
+constexpr int kNoSuchCommand = 127;  // of shells, and of the shims that are scripts
+constexpr const char* kSystemPrograms = "/usr/bin";
 
 // Asks an interpreter for its facts. Runs isolated and without `site`, so nothing of the host's set-up takes
 // part. The list of mapped files tells which shared libraries outside the prefix CPython needs (a libpython
@@ -106,7 +111,13 @@ Result<Facts> ask(const std::string& program, const InterpreterSearch& search) {
   ToolCommand command{.argv = {program, "-I", "-S", "-c", kQuestions},
                       .environment = {"PATH=" + search.path, "HOME=" + search.home, "LC_ALL=C.UTF-8"}};
   if (!search.pyenv_root.empty()) command.environment.push_back("PYENV_ROOT=" + search.pyenv_root);
-  PRIMS_ASSIGN_OR_RETURN(const auto output, run_tool(command, Deadline::after(std::chrono::seconds(20))));
+  PRIMS_ASSIGN_OR_RETURN(const auto output,
+                         run_tool_blocking(command, Deadline::after(std::chrono::seconds(20))));
+  if (output.status == kNoSuchCommand) {
+    const auto said = to_utf8(output.err);
+    return fail(Kind::not_found,
+                "it is a shim that has no such version (" + said.substr(0, said.find('\n')) + ")");
+  }
   if (output.status != 0) return fail(Kind::unavailable, last_lines(to_utf8(output.err), 1));
   return read_facts(output.out);
 }
@@ -133,13 +144,40 @@ bool lies_in(const std::string& path, const std::string& directory) {
   return path == directory || path.starts_with(directory.back() == '/' ? directory : directory + "/");
 }
 
-/// A prefix is bound whole unless it holds more than an installation: a home directory, or something above
-/// one.
+/// Home directories that `prefix` might be or contain: this user's and that of whoever owns the prefix.
+std::vector<std::string> homes(const std::string& prefix, const std::string& home) {
+  std::vector<std::string> list;
+  const auto add = [&list](const std::string& directory) {
+    std::error_code failed;
+    const auto real = fs::canonical(directory, failed);
+    if (!failed) list.push_back(real.string());
+  };
+  const auto add_account = [&add](uid_t user) {
+    std::array<char, 4096> buffer{};
+    struct passwd account{};
+    struct passwd* found = nullptr;
+    if (::getpwuid_r(user, &account, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+      add(found->pw_dir);
+  };
+  if (!home.empty()) add(home);
+  add_account(::geteuid());
+  struct stat status{};
+  if (::stat(prefix.c_str(), &status) == 0) add_account(status.st_uid);
+  return list;
+}
+
+/// Whether a prefix holds more than an installation, so that binding it would show guests what is not
+/// theirs: somebody's home or a parent of one, or a directory of the root (/opt, /srv), which many share.
+bool is_broad(const std::string& prefix, const std::string& home) {
+  if (prefix == "/" || fs::path(prefix).parent_path() == "/") return true;
+  return std::ranges::any_of(homes(prefix, home),
+                             [&](const std::string& directory) { return lies_in(directory, prefix); });
+}
+
+/// A prefix is bound whole unless it is broad; then only what CPython needs of it.
 void add_prefix(const std::string& prefix, const Facts& facts, const std::string& home,
                 std::vector<std::string>& into) {
-  const bool broad = prefix == "/" || prefix == "/home" || prefix == "/opt" || prefix == "/root" ||
-                     (!home.empty() && lies_in(home, prefix)) || fs::path(prefix).parent_path() == "/home";
-  if (!broad) {
+  if (!is_broad(prefix, home)) {
     into.push_back(prefix);
     return;
   }
@@ -207,15 +245,24 @@ std::vector<std::string> private_installations(const InterpreterSearch& search, 
       if (fits && is_program(program)) found.push_back(program);
     }
   }
-  // The newest patch release first; names of one minor version differ in their last number only.
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return std::pair(a.size(), a) > std::pair(b.size(), b); });
+  // The newest release first: 3.13.0 before 3.9.18.
+  std::ranges::sort(found,
+                    [](const auto& a, const auto& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
   return found;
 }
 
 bool is_version(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos &&
          std::isdigit(text.front());
+}
+
+/// The version that a choice asks for: "3.13" of "3.13" and of "python3.13"; empty when it names none.
+std::string version_in(const std::string& choice) {
+  constexpr std::string_view kName = "python";
+  if (is_version(choice)) return choice;
+  if (!choice.starts_with(kName) || choice.find('.') == std::string::npos) return {};
+  auto rest = choice.substr(kName.size());
+  return is_version(rest) ? rest : std::string();
 }
 
 std::string minor_of(const std::string& version) {
@@ -235,10 +282,12 @@ std::vector<std::string> candidates(const InterpreterSearch& search) {
   std::vector<std::string> list;
   if (choice.find('/') != std::string::npos) {
     list.push_back(fs::is_directory(choice) ? choice + "/bin/python3" : fs::absolute(choice).string());
-  } else if (is_version(choice)) {
-    append(list, on_path("python" + minor_of(choice), search.path));
-    append(list, private_installations(search, choice));
+  } else if (const auto version = version_in(choice); !version.empty()) {
+    const auto name = "python" + minor_of(version);
+    append(list, on_path(name, search.path));
+    append(list, private_installations(search, version));
     append(list, on_path("python3", search.path));
+    append(list, on_path(name, kSystemPrograms));
   } else if (!choice.empty()) {
     append(list, on_path(choice, search.path));
   } else {
@@ -246,6 +295,9 @@ std::vector<std::string> candidates(const InterpreterSearch& search) {
     for (int minor = kNewestMinor; minor >= kOldestMinor; --minor) {
       append(list, on_path(fmt::format("python3.{}", minor), search.path));
     }
+    // An almost empty environment has no PATH, or not the one that people have.
+    append(list, private_installations(search, "3"));
+    append(list, on_path("python3", kSystemPrograms));
   }
   if (list.size() > kMostAttempts) list.resize(kMostAttempts);
   return list;
@@ -282,19 +334,22 @@ InterpreterSearch search_from_environment(std::string choice) {
 
 Result<Interpreter> find_interpreter(const InterpreterSearch& search) {
   std::string attempts;
+  // A path is taken at its word.
+  const auto version = version_in(search.choice);
   for (const auto& program : candidates(search)) {
     auto facts = ask_base(program, search);
     Result<> accepted = facts ? accept(*facts) : std::unexpected(facts.error());
-    if (accepted && is_version(search.choice) && !has_version(*facts, search.choice)) {
+    if (accepted && !version.empty() && !has_version(*facts, version)) {
       accepted = fail(Kind::not_found, "it is Python " + facts->version);
     }
     if (accepted) return to_interpreter(*std::move(facts), search.home);
     attempts += fmt::format("; {}: {}", program, accepted.error().message);
   }
   const auto wanted = search.choice.empty()
-                          ? std::string("no CPython 3.9 to 3.14 on PATH")
+                          ? std::string("no usable CPython 3.9 to 3.14")
                           : fmt::format("no usable CPython for python = \"{}\"", search.choice);
-  return fail(Kind::not_found, wanted + (attempts.empty() ? "; nothing of that name was found" : attempts));
+  if (attempts.empty()) attempts = "; nothing of that name was found";
+  return fail(Kind::not_found, wanted + attempts + "; set `python` to a path");
 }
 
 }  // namespace prims::layers

@@ -15,8 +15,8 @@
 namespace prims::layers {
 
 struct InterpreterSearch {
-  std::string choice;  ///< a path, a version ("3.11", "3.11.7") or a program name; empty: the first that fits
-                       ///< on `path`
+  std::string choice;  ///< a path, a version ("3.11", "3.11.7", "python3.11") or a program name; empty: the
+                       ///< first that fits of `path`, the per-user installations and /usr/bin
   std::string path;    ///< PATH
   std::string home;    ///< HOME; where per-user installations are looked for. May be empty
   std::string pyenv_root;  ///< PYENV_ROOT; empty: home/.pyenv

@@ -93,7 +93,9 @@ TEST_F(InterpreterTest, ErrorsNameEachAttempt) {
                 "#!/bin/sh\necho '{\"implementation\": \"pypy\", \"version\": \"3.10.1\", \"major\": 3, "
                 "\"minor\": 10, \"base\": \"/x\", \"self\": \"/x\", \"prefix\": \"/x\"}'\n");
   const std::pair<std::string, const char*> cases[] = {
-      {"", "broken shim"},
+      {"python3", "broken shim"},
+      {"python3", "it is a shim that has no such version"},
+      {"python3", "set `python` to a path"},
       {"old", "it is Python 3.8.18, supported are 3.9 to 3.14"},
       {"other", "only CPython"},
       {"nothing-of-that-name", "nothing of that name"},
@@ -107,9 +109,30 @@ TEST_F(InterpreterTest, ErrorsNameEachAttempt) {
   }
 }
 
+TEST_F(InterpreterTest, EmptyEnvironmentIsEnough) {
+  const auto found = find("", "");
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_EQ(found->executable, system_.executable);
+}
+
+TEST_F(InterpreterTest, InstallationIsUsedWhenTheShimOfItsNameHasNotThatVersion) {
+  write_program("python3.98", "#!/bin/sh\necho no such version >&2\nexit 127\n");
+  const auto programs = directory_ / ".pyenv/versions/3.98.1/bin";
+  fs::create_directories(programs);
+  std::ofstream(programs / "python3")
+      << "#!/bin/sh\necho '{\"implementation\": \"cpython\", \"version\": \"3.98.1\", \"major\": 3, "
+         "\"minor\": 98, \"base\": \"/x\", \"self\": \"/x\", \"prefix\": \"/x\"}'\n";
+  ::chmod((programs / "python3").c_str(), 0755);
+  const auto found = find_interpreter(
+      {.choice = "python3.98", .path = directory_.string(), .home = directory_.string(), .pyenv_root = ""});
+  ASSERT_FALSE(found.has_value());
+  EXPECT_THAT(found.error().message, HasSubstr("a shim that has no such version (no such version)"));
+  EXPECT_THAT(found.error().message, HasSubstr("it is Python 3.98.1, supported are"));
+}
+
 TEST_F(InterpreterTest, VersionIsFoundOnPath) {
   const auto minor = system_.version.substr(0, system_.version.rfind('.'));
-  for (const auto& choice : {minor, system_.version}) {
+  for (const auto& choice : {minor, system_.version, "python" + minor}) {
     const auto found = find(choice, kSystemPath);
     ASSERT_TRUE(found.has_value()) << found.error().message;
     EXPECT_EQ(found->executable, system_.executable);

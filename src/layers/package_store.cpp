@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "io/loop.h"
 #include "layers/hash.h"
-#include "layers/key_lock.h"
 #include "layers/lock.h"
 #include "layers/tree.h"
 #include "layers/uv_tool.h"
@@ -21,16 +20,31 @@ namespace {
 constexpr std::size_t kMostBuilds = 3;
 constexpr int kKeyFormat = 1;
 constexpr std::size_t kMostFlights = 256;
+constexpr Milliseconds kPatience{50};
 
 bool may_be_the_bases_fault(Cause cause) {
   return cause != Cause::unreachable && cause != Cause::refused;
 }
 
+std::string remedy(Kind kind) {
+  switch (kind) {
+    case Kind::exhausted:
+      return "make room in the server's state directory (setting `state_dir`)";
+    case Kind::denied:
+      return "let the server write to its state directory (setting `state_dir`)";
+    case Kind::invalid_input:
+      return "mend or remove the file that the message names";
+    case Kind::timed_out:
+    case Kind::cancelled:
+      return "try again later";
+    default:
+      return "give the server's machine access to the package index (setting `index_url`)";
+  }
+}
+
 DependencyError no_installer(const Error& error) {
   return {.message = "Packages cannot be installed now: " + error.message + ".",
-          .hint =
-              "Run without requirements, or give the server's machine access to the package index (setting "
-              "`index_url`).",
+          .hint = "Run without requirements, or " + remedy(error.kind) + ".",
           .log = {}};
 }
 
@@ -99,11 +113,11 @@ PackageStore::PackageStore(StoreOptions options, IndexSettings indexes, sandbox:
       installer_(options_.state, options_.interpreter, workshop_, workers),
       building_(std::make_shared<io::Channel<int>>(kMostBuilds)) {}
 
-PackageStore::Wish PackageStore::wish_for(RequirementSet set, bool with_base) const {
-  Wish wish{.set = std::move(set), .with_base = with_base && !options_.base.empty(), .key = {}};
-  const auto base = wish.with_base ? fmt::format("{}", fmt::join(options_.base, "\n")) : std::string();
+PackageStore::Wish PackageStore::wish_for(RequirementSet set, Base base) const {
+  Wish wish{.set = std::move(set), .with_base = base == Base::with && !options_.base.empty(), .key = {}};
+  const auto packages = wish.with_base ? fmt::format("{}", fmt::join(options_.base, "\n")) : std::string();
   wish.key = sha256_hex(fmt::format("{}\n{}\n{}\n{}\n\n{}", kKeyFormat, options_.interpreter.key,
-                                    index_settings_.identity, base, wish.set.text()))
+                                    index_settings_.identity, packages, wish.set.text()))
                  .substr(0, 40);
   return wish;
 }
@@ -122,7 +136,7 @@ std::optional<Layer> PackageStore::find(const Request& request) {
   auto read = read_requirements(request.requirements, options_.interpreter);
   auto* set = std::get_if<RequirementSet>(&read);
   if (set == nullptr) return std::nullopt;
-  const auto wish = wish_for(std::move(*set), request.with_base);
+  const auto wish = wish_for(std::move(*set), request.base);
   if (!wish.set.empty() || wish.with_base) return find_known(wish);
   auto layer = shelf_.find(layer_hash("plain", options_.interpreter));
   if (layer) layer->notes = wish.set.notes;
@@ -148,7 +162,7 @@ io::Task<Result<Layer>> PackageStore::plain() {
 io::Task<Result<Outcome>> PackageStore::get(Request request, Progress progress) {
   auto read = read_requirements(request.requirements, options_.interpreter);
   if (auto* refused = std::get_if<DependencyError>(&read)) co_return std::move(*refused);
-  const auto wish = wish_for(std::get<RequirementSet>(std::move(read)), request.with_base);
+  const auto wish = wish_for(std::get<RequirementSet>(std::move(read)), request.base);
   if (wish.set.empty() && !wish.with_base) {
     auto bare = co_await plain();
     PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(bare));
@@ -185,7 +199,7 @@ io::Task<Result<>> PackageStore::stop(Deadline deadline) {
   // A task that is asked to end may still start another wait, so it is asked again.
   while (tasks_ && tasks_->size() > 0) {
     tasks_->cancel();
-    auto joined = co_await tasks_->join(Deadline::after(Milliseconds(200)));
+    auto joined = co_await tasks_->join(Deadline::after(kPatience));
     if (!joined && deadline.passed()) co_return std::move(joined);
   }
   co_return Result<>();
@@ -215,40 +229,55 @@ io::Task<Result<Outcome>> PackageStore::make(Wish wish, std::shared_ptr<Flight> 
     auto swept = co_await workers_.run(std::move(job));
     PRIMS_CO_RETURN_ON_ERROR(std::move(swept));
   }
-  auto locking = co_await KeyLock::take(lock_file(), wish.key, deadline);
+  auto locking = co_await lock_for(wish.key, flight, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
   // Another process may have made it while this one waited.
   if (auto layer = find_known(wish)) {
     layer->notes.clear();
     co_return *std::move(layer);
   }
-  auto tool = co_await ready_uv(deadline);
+  auto tool = co_await ready_uv(flight, deadline);
   if (!tool) co_return no_installer(tool.error());
-  auto asked = co_await ready_indexes(deadline);
+  auto asked = co_await ready_indexes(flight, deadline);
   if (!asked) co_return no_installer(asked.error());
   auto made = co_await make_with(std::move(wish), *std::move(asked), flight, deadline);
   co_return made;
 }
 
-io::Task<Result<>> PackageStore::ready_uv(Deadline deadline) {
+io::Task<Result<KeyLock>> PackageStore::lock_for(std::string key, std::shared_ptr<Flight> flight,
+                                                 Deadline deadline) {
+  PRIMS_CO_ASSIGN_OR_RETURN(auto free, KeyLock::try_take(lock_file(), key));
+  if (free) co_return *std::move(free);
+  flight->report("waiting for another build");
+  auto taken = co_await KeyLock::take(lock_file(), std::move(key), deadline);
+  co_return taken;
+}
+
+io::Task<Result<>> PackageStore::ready_uv(std::shared_ptr<Flight> flight, Deadline deadline) {
   auto uv = uv_if_there(options_.state);
   if (uv.empty()) {
-    auto locking = co_await KeyLock::take(lock_file(), "uv", deadline);
+    auto locking = co_await lock_for("uv", flight, deadline);
     PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
-    const auto options = options_;
-    auto job = [options] { return ensure_uv(options.state, options.interpreter, options.program_directory); };
-    auto ensured = co_await workers_.run(std::move(job));
+    flight->report("fetching the installer (uv)");
+    UvSource source{.state = options_.state,
+                    .interpreter = options_.interpreter,
+                    .program_directory = options_.program_directory,
+                    .index_url = index_settings_.default_url.value_or(""),
+                    .extra_index_urls = index_settings_.extra};
+    auto ensured = co_await ensure_uv(std::move(source), &workers_);
     PRIMS_CO_ASSIGN_OR_RETURN(uv, std::move(ensured));
   }
   workshop_.set_uv(uv);
   co_return Result<>();
 }
 
-io::Task<Result<std::vector<std::string>>> PackageStore::ready_indexes(Deadline deadline) {
+io::Task<Result<std::vector<std::string>>> PackageStore::ready_indexes(std::shared_ptr<Flight> flight,
+                                                                       Deadline deadline) {
   if (indexes_) co_return *indexes_;
   auto all = index_settings_.extra;
   auto last = index_settings_.default_url.value_or("");
   if (last.empty()) {
+    flight->report("asking uv for the package index");
     auto asked = co_await installer_.default_index(index_settings_.uv_files, deadline);
     PRIMS_CO_ASSIGN_OR_RETURN(last, std::move(asked));
   }
@@ -319,11 +348,12 @@ io::Task<Result<std::variant<Resolution, Diagnosis>>> PackageStore::resolve(Wish
 io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::vector<std::string> indexes,
                                                   std::shared_ptr<Flight> flight, Deadline deadline) {
   if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
+  if (building_->size() >= kMostBuilds) flight->report("waiting for another build");
   auto admitted = co_await building_->send(0, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(admitted));
   const Leaving leaving(building_);
   // Different requirements may come to the same lock.
-  auto locking = co_await KeyLock::take(lock_file(), "layer " + resolution.layer, deadline);
+  auto locking = co_await lock_for("layer " + resolution.layer, flight, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
   if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
   auto built = co_await build(std::move(resolution), std::move(indexes), flight, deadline);
@@ -343,18 +373,18 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
   auto packages = locked_packages(resolution.lock);
   Locked locked{.lock = std::move(resolution.lock), .needs_build = resolution.needs_build};
   Progress progress = [flight](const std::string& text) { flight->report(text); };
-  auto installing =
-      co_await installer_.install(*directory, std::move(locked), std::move(indexes), progress, deadline);
+  auto installing = co_await installer_.install(directory->path(), std::move(locked), std::move(indexes),
+                                                progress, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(auto installed, std::move(installing));
   if (auto* failure = std::get_if<Diagnosis>(&installed)) co_return std::move(failure->error);
   auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<TreeSize>(installed));
   PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
-  tasks_->spawn(keep_house(workers_, options_.state, options_.size_limit, std::move(directory)),
+  tasks_->spawn(keep_house(&workers_, options_.state, options_.size_limit, std::move(directory)),
                 "keeping the package store in order");
   co_return std::move(layer);
 }
 
-io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path state, Bytes limit,
+io::Task<> PackageStore::keep_house(io::Workers* workers, std::filesystem::path state, Bytes limit,
                                     std::unique_ptr<BuildDirectory> leftovers) {
   auto job = [state, limit, remains = std::move(leftovers)]() mutable {
     remains.reset();
@@ -362,7 +392,7 @@ io::Task<> PackageStore::keep_house(io::Workers& workers, std::filesystem::path 
     shelf.collect(limit);
     collect_cache(state, limit);
   };
-  auto done = co_await workers.run(std::move(job));
+  auto done = co_await workers->run(std::move(job));
   if (!done) log::warning("the package store is not kept in order: {}", done.error().message);
 }
 

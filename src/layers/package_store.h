@@ -13,6 +13,7 @@
 #include "io/workers.h"
 #include "layers/index_settings.h"
 #include "layers/installer.h"
+#include "layers/key_lock.h"
 #include "layers/requirements.h"
 #include "layers/resolutions.h"
 #include "layers/shelf.h"
@@ -49,7 +50,7 @@ class PackageStore final : public Store {
     std::string key;
   };
 
-  Wish wish_for(RequirementSet set, bool with_base) const;
+  Wish wish_for(RequirementSet set, Base base) const;
   std::optional<Layer> find_known(const Wish& wish);
   std::string base_lines(const Wish& wish) const;
 
@@ -67,10 +68,11 @@ class PackageStore final : public Store {
                                       std::shared_ptr<Flight> flight, Deadline deadline);
   io::Task<Result<Outcome>> build(Resolution resolution, std::vector<std::string> indexes,
                                   std::shared_ptr<Flight> flight, Deadline deadline);
-  io::Task<Result<std::vector<std::string>>> ready_indexes(Deadline deadline);
-  io::Task<Result<>> ready_uv(Deadline deadline);
+  io::Task<Result<std::vector<std::string>>> ready_indexes(std::shared_ptr<Flight> flight, Deadline deadline);
+  io::Task<Result<>> ready_uv(std::shared_ptr<Flight> flight, Deadline deadline);
+  io::Task<Result<KeyLock>> lock_for(std::string key, std::shared_ptr<Flight> flight, Deadline deadline);
   /// Uses nothing of the store, which it may outlive.
-  static io::Task<> keep_house(io::Workers& workers, std::filesystem::path state, Bytes limit,
+  static io::Task<> keep_house(io::Workers* workers, std::filesystem::path state, Bytes limit,
                                std::unique_ptr<BuildDirectory> leftovers);
   std::filesystem::path lock_file() const { return options_.state / "locks/packages"; }
 

@@ -127,7 +127,7 @@ class PackageStoreTest : public testing::Test {
 
   void open() {
     StoreOptions options{.state = state_,
-                         .interpreter = {.executable = "/usr/bin/python3.11",
+                         .interpreter = {.executable = python_,
                                          .version = "3.11.2",
                                          .key = "cpython-3.11.2-test",
                                          .directories = {},
@@ -157,14 +157,14 @@ class PackageStoreTest : public testing::Test {
     return {};
   }
 
-  Result<Outcome> get(std::vector<std::string> requirements, bool with_base = false) {
-    Request request{.requirements = std::move(requirements), .with_base = with_base};
+  Result<Outcome> get(std::vector<std::string> requirements, Base base = Base::without) {
+    Request request{.requirements = std::move(requirements), .base = base};
     return loop_.run_until_done(
         store_->get(std::move(request), [this](const std::string& text) { said_.push_back(text); }));
   }
 
-  Layer layer(std::vector<std::string> requirements, bool with_base = false) {
-    auto outcome = get(std::move(requirements), with_base);
+  Layer layer(std::vector<std::string> requirements, Base base = Base::without) {
+    auto outcome = get(std::move(requirements), base);
     EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
     if (!outcome || !std::holds_alternative<Layer>(*outcome)) {
       ADD_FAILURE() << (outcome ? std::get<DependencyError>(*outcome).message : "");
@@ -173,8 +173,8 @@ class PackageStoreTest : public testing::Test {
     return std::get<Layer>(*std::move(outcome));
   }
 
-  DependencyError refusal(std::vector<std::string> requirements, bool with_base = false) {
-    auto outcome = get(std::move(requirements), with_base);
+  DependencyError refusal(std::vector<std::string> requirements, Base base = Base::without) {
+    auto outcome = get(std::move(requirements), base);
     EXPECT_TRUE(outcome.has_value() && std::holds_alternative<DependencyError>(*outcome));
     return outcome ? std::get<DependencyError>(*std::move(outcome)) : DependencyError{};
   }
@@ -189,23 +189,25 @@ class PackageStoreTest : public testing::Test {
   FakeHost host_;
   std::chrono::hours lifetime_{24};
   bool unreachable_ = false;
+  std::string python_ = "/usr/bin/python3.11";
   std::vector<std::string> said_;
   std::unique_ptr<Store> store_;
 };
 
 TEST_F(PackageStoreTest, LayerIsBuiltOnceAndFoundFromThenOn) {
-  EXPECT_FALSE(store_->find({.requirements = {"Alpha"}, .with_base = false}).has_value());
+  EXPECT_FALSE(store_->find({.requirements = {"Alpha"}, .base = Base::without}).has_value());
   const auto first = layer({"alpha"});
   EXPECT_THAT(first.packages, ElementsAre("alpha==1"));
   EXPECT_TRUE(fs::exists(first.directory / "installed"));
   EXPECT_TRUE(fs::is_symlink(first.directory / "bin/python"));
   const auto calls = host_.calls.size();
   EXPECT_EQ(layer({"ALPHA"}).directory, first.directory);
-  const auto found = store_->find({.requirements = {"Alpha"}, .with_base = false});
+  const auto found = store_->find({.requirements = {"Alpha"}, .base = Base::without});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->lock, first.lock);
   open();
-  EXPECT_TRUE(store_->find({.requirements = {"alpha"}, .with_base = false}).has_value()) << "another process";
+  EXPECT_TRUE(store_->find({.requirements = {"alpha"}, .base = Base::without}).has_value())
+      << "another process";
   EXPECT_EQ(host_.calls.size(), calls) << "nothing was run again";
 }
 
@@ -213,6 +215,43 @@ TEST_F(PackageStoreTest, ProgressIsReported) {
   layer({"alpha"});
   EXPECT_THAT(said_, testing::Contains("resolving alpha"));
   EXPECT_THAT(said_, testing::Contains("installing 1 packages"));
+}
+
+io::Task<> try_get(Store* store, Progress progress, std::optional<Result<Outcome>>* into) {
+  Request request{.requirements = {"alpha"}, .base = Base::without};
+  auto outcome = co_await store->get(std::move(request), std::move(progress));
+  into->emplace(std::move(outcome));
+}
+
+/// Starts to make something, stops the store once it says that, and returns what stop() gave.
+io::Task<Result<>> stop_when(Store* store, std::string said, std::optional<Result<Outcome>>* outcome) {
+  const auto executor = co_await io::this_executor;
+  io::TaskScope scope(executor);
+  const io::Event reached;
+  Progress progress = [reached, said](const std::string& text) {
+    if (text == said) reached.set();
+  };
+  scope.spawn(try_get(store, std::move(progress), outcome), "a request");
+  auto begun = co_await reached.wait(Deadline::after(std::chrono::seconds(60)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(begun));
+  auto stopped = co_await store->stop(Deadline::after(std::chrono::seconds(60)));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(stopped));
+  auto joined = co_await scope.join(Deadline::after(std::chrono::seconds(60)));
+  co_return joined;
+}
+
+TEST_F(PackageStoreTest, StopEndsTheDownloadOfTheInstaller) {
+  fs::remove_all(state_ / "tools");
+  python_ = state_ / "python";
+  std::ofstream(python_) << "#!/bin/sh\n[ \"$4\" = --version ] || exec sleep 300\n";
+  fs::permissions(python_, fs::perms(0755));
+  open();
+  std::optional<Result<Outcome>> outcome;
+  const auto begin = Clock::now();
+  const auto stopped = loop_.run_until_done(stop_when(store_.get(), "fetching the installer (uv)", &outcome));
+  EXPECT_TRUE(stopped.has_value()) << stopped.error().message;
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_TRUE(outcome.has_value());
 }
 
 io::Task<> get_into(Store& store, Request request, std::vector<std::string>& names) {
@@ -230,7 +269,7 @@ io::Task<> get_all(Store& store, std::vector<Request> requests, std::vector<std:
 TEST_F(PackageStoreTest, ConcurrentWishesForTheSameAreBuiltOnce) {
   std::vector<Request> requests;
   for (int i = 0; i < 20; ++i)
-    requests.push_back({.requirements = {"p" + std::to_string(i % 5)}, .with_base = false});
+    requests.push_back({.requirements = {"p" + std::to_string(i % 5)}, .base = Base::without});
   std::vector<std::string> names;
   loop_.run_until_done(get_all(*store_, std::move(requests), names));
   EXPECT_EQ(names.size(), 20U);
@@ -249,8 +288,9 @@ TEST_F(PackageStoreTest, DifferentWishesWithOneLockShareALayer) {
 }
 
 TEST_F(PackageStoreTest, BasePackagesComeAlongUnlessNamed) {
-  EXPECT_THAT(layer({}, true).packages, ElementsAre("numpy==1", "pandas==1"));
-  EXPECT_THAT(layer({"alpha", "pandas"}, true).packages, ElementsAre("alpha==1", "numpy==1", "pandas==1"));
+  EXPECT_THAT(layer({}, Base::with).packages, ElementsAre("numpy==1", "pandas==1"));
+  EXPECT_THAT(layer({"alpha", "pandas"}, Base::with).packages,
+              ElementsAre("alpha==1", "numpy==1", "pandas==1"));
 }
 
 TEST_F(PackageStoreTest, WishWinsOverTheBase) {
@@ -262,10 +302,10 @@ TEST_F(PackageStoreTest, WishWinsOverTheBase) {
     }
     return index(call);
   };
-  const auto made = layer({"alpha"}, true);
+  const auto made = layer({"alpha"}, Base::with);
   EXPECT_THAT(made.packages, ElementsAre("alpha==1"));
   EXPECT_THAT(made.notes, ElementsAre(HasSubstr("base packages (numpy, pandas) are left out")));
-  const auto found = store_->find({.requirements = {"alpha"}, .with_base = true});
+  const auto found = store_->find({.requirements = {"alpha"}, .base = Base::with});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->notes, made.notes);
 }
@@ -286,7 +326,7 @@ TEST_F(PackageStoreTest, KnownSetNeedsNoIndex) {
   EXPECT_EQ(layer({"alpha"}).lock, made.lock);
   lifetime_ = std::chrono::hours(0);
   open();
-  EXPECT_FALSE(store_->find({.requirements = {"alpha"}, .with_base = false}).has_value())
+  EXPECT_FALSE(store_->find({.requirements = {"alpha"}, .base = Base::without}).has_value())
       << "too old to be sure";
   EXPECT_EQ(layer({"alpha"}).lock, made.lock) << "old, but the index does not answer";
   EXPECT_THAT(refusal({"beta"}).message, HasSubstr("cannot be reached"));
@@ -294,7 +334,7 @@ TEST_F(PackageStoreTest, KnownSetNeedsNoIndex) {
 
 TEST_F(PackageStoreTest, WithoutIndexThePlainInterpreterRemains) {
   unreachable_ = true;
-  const auto refused = refusal({}, true);
+  const auto refused = refusal({}, Base::with);
   EXPECT_THAT(refused.message, HasSubstr("cannot be reached"));
   EXPECT_FALSE(refused.log.empty());
   const auto bare = loop_.run_until_done(store_->plain());

@@ -182,7 +182,8 @@ class RealPackages : public testing::Test {
       // In the working directory, the build folder, so that it is fetched once for many runs.
       const auto shared = fs::absolute(fmt::format("prims-test-uv-{}", ::geteuid()));
       for (const char* name : {"tools", "builds"}) fs::create_directories(shared / name);
-      const auto uv = ensure_uv(shared, interpreter_, {});
+      const auto uv =
+          loop_.run_until_done(ensure_uv({.state = shared, .interpreter = interpreter_}, workers_.get()));
       return uv ? uv->parent_path() : fs::path();
     }();
     if (kept.empty()) return false;
@@ -203,8 +204,8 @@ class RealPackages : public testing::Test {
     store_ = *std::move(made);
   }
 
-  Result<Outcome> get(std::vector<std::string> requirements, bool with_base = false) {
-    Request request{.requirements = std::move(requirements), .with_base = with_base};
+  Result<Outcome> get(std::vector<std::string> requirements, Base base = Base::without) {
+    Request request{.requirements = std::move(requirements), .base = base};
     const auto start = Clock::now();
     // Shown, because this is where the time goes.
     const auto progress = [start](const std::string& text) {
@@ -223,7 +224,7 @@ class RealPackages : public testing::Test {
         .argv = {interpreter_.executable, "-I", "-c", kMakeSdist, (root_ / "index" / name).string(), name,
                  kBackend + build, extra_name, extra},
         .environment = {}};
-    const auto made = run_tool(command, Deadline::after(std::chrono::seconds(30)));
+    const auto made = run_tool_blocking(command, Deadline::after(std::chrono::seconds(30)));
     ASSERT_TRUE(made.has_value() && made->status == 0) << made->err;
   }
 
@@ -368,7 +369,7 @@ TEST_F(RealPackages, DefaultIndexServesPackages) {
     EXPECT_THAT(std::get<DependencyError>(*newer).message, HasSubstr("networkx==3.7 needs Python >=3.12"));
   }
 
-  const auto base = get({}, true);
+  const auto base = get({}, Base::with);
   const auto& complete = layer_of(base);
   EXPECT_THAT(complete.packages, Contains(StartsWith("pandas==")));
   EXPECT_TRUE(fs::exists(packages_of(complete) / "pandas/__pycache__"));

@@ -56,9 +56,12 @@ struct DependencyError {
   std::string log;      ///< the tool's own last lines; may be empty
 };
 
+/// Whether the base packages come along, unless they conflict (the user's wish wins).
+enum class Base { with, without };
+
 struct Request {
   std::vector<std::string> requirements;  ///< PEP 508, as given
-  bool with_base = true;  ///< the base packages too, unless they conflict (the user's wish wins)
+  Base base = Base::with;
 };
 
 /// Called with a short sentence while a layer is built ("resolving 6 packages", "installing pandas"). May be

@@ -4,14 +4,22 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "base/unique_fd.h"
+#include "io/scope.h"
+#include "io/stream.h"
+#include "io/wait.h"
 
 namespace prims::layers {
 namespace {
@@ -35,7 +43,53 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-Result<pid_t> spawn(const ToolCommand& command, const Pipe& out, const Pipe& err) {
+/// A program that was started. What is left of it is killed and reaped when this object goes.
+class Started {
+ public:
+  explicit Started(pid_t pid) : pid_(pid) {}
+  Started(Started&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Started& operator=(Started&&) = delete;
+  ~Started() { std::ignore = end(); }
+
+  Result<UniqueFd> pidfd() const {
+    UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    if (!fd) return fail_errno("pidfd_open");
+    return fd;
+  }
+
+  /// Kills the group. While its leader is not reaped, the group's number belongs to nobody else.
+  void kill() const {
+    if (pid_ > 0) ::kill(-pid_, SIGKILL);
+  }
+
+  /// Ends what still runs; the exit status, or 128 + signal.
+  int end() {
+    if (pid_ < 0) return 0;
+    kill();
+    return reap();
+  }
+
+  int reap() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+struct Running {
+  Started program;
+  UniqueFd out;
+  UniqueFd err;
+};
+
+Result<Running> start(const ToolCommand& command) {
+  PRIMS_ASSIGN_OR_RETURN(auto out, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(auto err, make_pipe());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -43,8 +97,12 @@ Result<pid_t> spawn(const ToolCommand& command, const Pipe& out, const Pipe& err
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A group of its own, so that what it started ends with it.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  // SIGPIPE is ignored here; a program expects the default.
+  sigset_t to_default;
+  sigemptyset(&to_default);
+  sigaddset(&to_default, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &to_default);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
   posix_spawnattr_setpgroup(&attributes, 0);
   auto argv = pointers(command.argv);
   auto environment = pointers(command.environment);
@@ -54,7 +112,16 @@ Result<pid_t> spawn(const ToolCommand& command, const Pipe& out, const Pipe& err
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (code != 0) return fail_errno(command.argv.front(), code);
-  return child;
+  return Running{Started(child), std::move(out.read), std::move(err.read)};
+}
+
+Error too_late(const ToolCommand& command) {
+  return {Kind::timed_out, command.argv.front() + " did not end in time"};
+}
+
+void keep(std::string& into, std::string_view more, Bytes limit) {
+  const auto room = limit.count > into.size() ? limit.count - into.size() : 0;
+  into.append(more.substr(0, room));
 }
 
 int milliseconds_until(Deadline deadline) {
@@ -68,40 +135,60 @@ bool drain(int fd, std::string& into, Bytes limit) {
   std::array<char, 16384> chunk{};
   const auto got = ::read(fd, chunk.data(), chunk.size());
   if (got < 0) return errno == EINTR || errno == EAGAIN;
-  const auto room = limit.count > into.size() ? limit.count - into.size() : 0;
-  into.append(chunk.data(), std::min<std::size_t>(static_cast<std::size_t>(got), room));
+  keep(into, std::string_view(chunk.data(), static_cast<std::size_t>(got)), limit);
   return got > 0;
 }
 
 /// Both streams to their ends. False: the deadline came first.
-bool collect(Pipe& out, Pipe& err, const ToolCommand& command, Deadline deadline, ToolOutput& output) {
-  while (out.read || err.read) {
-    std::array<pollfd, 2> waits{pollfd{out.read.get(), POLLIN, 0}, pollfd{err.read.get(), POLLIN, 0}};
+bool collect(Running& running, const ToolCommand& command, Deadline deadline, ToolOutput& output) {
+  auto& out = running.out;
+  auto& err = running.err;
+  while (out || err) {
+    std::array<pollfd, 2> waits{pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
     const int ready = ::poll(waits.data(), waits.size(), milliseconds_until(deadline));
     if (ready == 0 || deadline.passed()) return false;
     if (ready < 0) continue;
-    if (waits[0].revents != 0 && !drain(out.read.get(), output.out, command.output_limit)) out.read.reset();
-    if (waits[1].revents != 0 && !drain(err.read.get(), output.err, command.output_limit)) err.read.reset();
+    if (waits[0].revents != 0 && !drain(out.get(), output.out, command.output_limit)) out.reset();
+    if (waits[1].revents != 0 && !drain(err.get(), output.err, command.output_limit)) err.reset();
   }
   return true;
 }
 
+io::Task<> read_all(io::Stream stream, std::shared_ptr<std::string> into, Bytes limit) {
+  std::array<char, 16384> chunk{};
+  while (true) {
+    auto got = co_await stream.read_some(chunk, Deadline::never());
+    if (!got || *got == 0) co_return;
+    keep(*into, std::string_view(chunk.data(), *got), limit);
+  }
+}
+
 }  // namespace
 
-Result<ToolOutput> run_tool(const ToolCommand& command, Deadline deadline) {
-  PRIMS_ASSIGN_OR_RETURN(auto out, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(auto err, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(const pid_t child, spawn(command, out, err));
-  out.write.reset();
-  err.write.reset();
+io::Task<Result<ToolOutput>> run_tool(ToolCommand command, Deadline deadline) {
+  auto starting = start(command);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto running, std::move(starting));
+  PRIMS_CO_ASSIGN_OR_RETURN(const auto pidfd, running.program.pidfd());
+  const auto executor = co_await io::this_executor;
+  io::TaskScope readers(executor);
+  auto out = std::make_shared<std::string>();  // shared with its reader, as the next is
+  auto err = std::make_shared<std::string>();
+  readers.spawn(read_all(io::Stream(std::move(running.out)), out, command.output_limit), "output of a tool");
+  readers.spawn(read_all(io::Stream(std::move(running.err)), err, command.output_limit), "errors of a tool");
+  auto ended = co_await io::wait_readable(pidfd.get(), deadline);
+  if (!ended && ended.error().kind == Kind::timed_out) co_return std::unexpected(too_late(command));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(ended));
+  const int status = running.program.end();
+  auto joined = co_await readers.join(deadline);
+  PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
+  co_return ToolOutput{.status = status, .out = std::move(*out), .err = std::move(*err)};
+}
+
+Result<ToolOutput> run_tool_blocking(const ToolCommand& command, Deadline deadline) {
+  PRIMS_ASSIGN_OR_RETURN(auto running, start(command));
   ToolOutput output;
-  const bool in_time = collect(out, err, command, deadline, output);
-  if (!in_time) ::kill(-child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!in_time) return fail(Kind::timed_out, command.argv.front() + " did not end in time");
-  output.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (!collect(running, command, deadline, output)) return std::unexpected(too_late(command));
+  output.status = running.program.reap();
   return output;
 }
 

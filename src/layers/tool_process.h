@@ -1,5 +1,6 @@
 // Runs a trusted program of the operator (an interpreter, pip) on the host and collects what it prints.
-// Blocking: call it from a worker or before the loop runs. Nothing that came from a user is ever run here.
+// Nothing that came from a user is ever run here. The program has a process group of its own, which ends with
+// it.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/deadline.h"
 #include "base/result.h"
+#include "io/task.h"
 
 namespace prims::layers {
 
@@ -23,7 +25,11 @@ struct ToolOutput {
   std::string err;
 };
 
-/// An Error when the program cannot be started or does not end in time (it is killed then).
-Result<ToolOutput> run_tool(const ToolCommand& command, Deadline deadline);
+/// On the loop. An Error when the program cannot be started, does not end in time or the Task is asked to end
+/// (it is killed then).
+io::Task<Result<ToolOutput>> run_tool(ToolCommand command, Deadline deadline);
+
+/// The same before there is a loop: blocks.
+Result<ToolOutput> run_tool_blocking(const ToolCommand& command, Deadline deadline);
 
 }  // namespace prims::layers

@@ -90,7 +90,7 @@ io::Task<> sweep(const session::State* state, io::Workers* workers) {
 }
 
 io::Task<> remove_workspace(std::unique_ptr<session::Workspace> workspace, io::Workers* workers) {
-  auto removed = co_await workspace->remove(*workers);
+  auto removed = co_await workspace->remove(workers);
   if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
 }
 
@@ -248,15 +248,15 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call,
 
 // The base packages come along where that costs nothing, or where the program seems to need them.
 layers::Request Engine::request_for(const Call& call) {
-  layers::Request with_base{call.requirements, true};
+  layers::Request with_base{call.requirements, layers::Base::with};
   if (mentions_any(call.code, base_modules_) || store_->find(with_base)) return with_base;
-  return layers::Request{call.requirements, false};
+  return layers::Request{call.requirements, layers::Base::without};
 }
 
 io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,
                                                                std::shared_ptr<io::Cancellation> cancellation,
                                                                Report* report) {
-  const layers::Request request{{}, true};
+  const layers::Request request{{}, layers::Base::with};
   if (auto layer = store_->find(request)) co_return Environment{*std::move(layer)};
   if (mentions_any(call->code, base_modules_)) {
     auto built = co_await build(request, call->on_progress, std::move(cancellation));
@@ -307,8 +307,9 @@ io::Task<Result<layers::Outcome>> Engine::build(layers::Request request, layers:
 void Engine::prepare_base_in_background() {
   if (base_wanted_ || settings_.base_packages.empty()) return;
   base_wanted_ = true;
-  background_.spawn(build_into(store_.get(), layers::Request{{}, true}, {}, std::make_shared<Built>()),
-                    "prepare base packages");
+  background_.spawn(
+      build_into(store_.get(), layers::Request{{}, layers::Base::with}, {}, std::make_shared<Built>()),
+      "prepare base packages");
 }
 
 io::Task<Result<>> Engine::stop() {

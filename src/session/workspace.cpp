@@ -39,9 +39,9 @@ Workspace::~Workspace() {
   if (const auto removed = remove_tree(directory_); !removed) log::warning("{}", removed.error().message);
 }
 
-io::Task<Result<>> Workspace::remove(io::Workers& workers) {
+io::Task<Result<>> Workspace::remove(io::Workers* workers) {
   auto job = [tree = directory_]() -> Result<> { return remove_tree(tree); };
-  auto removed = co_await workers.run(std::move(job));
+  auto removed = co_await workers->run(std::move(job));
   removed_ = removed.has_value();
   co_return removed;
 }

@@ -32,7 +32,7 @@ class Workspace {
 
   /// Removes the tree on a worker, whatever the guest left in it. No process of the guest may live any more.
   /// This object outlives the Task.
-  io::Task<Result<>> remove(io::Workers& workers);
+  io::Task<Result<>> remove(io::Workers* workers);
 
  private:
   explicit Workspace(std::filesystem::path directory) : directory_(std::move(directory)) {}

@@ -45,7 +45,7 @@ TEST_F(WorkspaceTest, IsRemovedOffTheLoop) {
   ASSERT_TRUE(workspace);
   const auto directory = (*workspace)->directory();
   write_file((*workspace)->output() / "file", "x");
-  EXPECT_TRUE(loop.run_until_done((*workspace)->remove(workers)));
+  EXPECT_TRUE(loop.run_until_done((*workspace)->remove(&workers)));
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
