@@ -108,7 +108,7 @@ TEST(Commands, SlipsAreNamed) {
   EXPECT_THAT(error({"--state-dir", "X", "run"}),
               HasSubstr("options follow the command: prims COMMAND --state-dir"));
   EXPECT_THAT(error({"--json", "run"}), HasSubstr("options follow the command"));
-  EXPECT_THAT(error({"help", "rnu"}), HasSubstr("no command rnu; did you mean run?"));
+  EXPECT_THAT(error({"help", "doctr"}), HasSubstr("no command doctr; did you mean doctor?"));
   EXPECT_THAT(error({"help", "nope"}), HasSubstr("no command nope"));
   EXPECT_THAT(error({"serve", "now"}), HasSubstr("does not expect 'now'"));
   EXPECT_THAT(error({"serve", "--prt", "1"}), HasSubstr("did you mean --port?"));
