@@ -35,7 +35,7 @@ def line_faults(path, text):
             yield f"{path}:{number}: a test waits for an event, it does not sleep"
         if TODO_NOW.search(line):
             yield f"{path}:{number}: a TODO for now is done now"
-        if local and local in line:
+        if local and re.search(r"(?<![\w./$}])" + re.escape(local), line):
             yield f"{path}:{number}: names a folder of this machine"
         for host in REGISTRIES:
             if host in line and not path.is_relative_to(LICENSES):
