@@ -67,7 +67,8 @@ transport::StreamableHttpOptions mcp_options(const Settings& settings) {
   options.origins.origins = settings.allowed_origins;
   options.sessions.most = settings.http_sessions;
   options.sessions.idle = settings.http_session_idle;
-  options.calls.all = 2 * (settings.concurrent_runs + settings.queue_length);  // so that the queue itself says when it is full
+  options.calls.all = 2 * (settings.concurrent_runs +
+                           settings.queue_length);  // so that the queue itself says when it is full
   return options;
 }
 

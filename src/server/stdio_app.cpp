@@ -49,7 +49,8 @@ int stdio(const Settings& settings) {
   Tools tools(settings, engine);
   transport::StdioOptions options;
   options.line_limit = settings.http_body_size;
-  options.calls.all = 2 * (settings.concurrent_runs + settings.queue_length);  // so that the queue itself says when it is full
+  options.calls.all = 2 * (settings.concurrent_runs +
+                           settings.queue_length);  // so that the queue itself says when it is full
   transport::StdioServer server(loop.executor(), tools, server_info(settings), *std::move(streams), options);
   loop.run_until_done(serve_until_end(&server, &engine));
   return exit_status::kOk;
