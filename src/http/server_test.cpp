@@ -291,7 +291,8 @@ TEST_F(ServerTest, EndsSlowAndIdleConnections) {
 }
 
 io::Task<> flood(Responder responder, std::promise<void>* ended) {
-  auto written = co_await responder.open({});
+  Response head;
+  auto written = co_await responder.open(std::move(head));
   while (written) {
     written = co_await responder.write(std::string(100'000, 'x'));
   }
@@ -365,7 +366,8 @@ io::Task<> wait_for_close(Staged* staged, Responder responder) {
   const auto seen = co_await closed.wait(Deadline::after(20s));
   staged->closed_seen = seen.has_value();
   staged->go_on.set();
-  [[maybe_unused]] auto late = co_await responder.send({});
+  Response answer;
+  [[maybe_unused]] auto late = co_await responder.send(std::move(answer));
 }
 
 TEST_F(ServerTest, TellsARunningHandlerThatThePeerHasGone) {
@@ -408,7 +410,9 @@ io::Task<> misbehave(Request request, Responder responder) {
     EXPECT_FALSE(refused.has_value());
   }
   if (request.target == "/half") {
-    [[maybe_unused]] auto opened = co_await responder.open({.body = "half"});
+    Response head;
+    head.body = "half";
+    [[maybe_unused]] auto opened = co_await responder.open(std::move(head));
     throw std::runtime_error("on purpose");
   }
 }

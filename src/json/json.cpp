@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -64,6 +66,16 @@ class DuplicateKeys {
   }
 };
 
+// A number beyond the range of a double becomes infinite, which JSON cannot write again.
+bool is_finite(const Value& value) {
+  if (const double* number = value.if_double()) return std::isfinite(*number);
+  if (const Array* array = value.if_array()) return std::ranges::all_of(*array, is_finite);
+  if (const Object* object = value.if_object()) {
+    return std::ranges::all_of(*object, [](const auto& member) { return is_finite(member.value()); });
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<Value> parse(std::string_view text, std::size_t max_depth) {
@@ -81,7 +93,9 @@ Result<Value> parse(std::string_view text, std::size_t max_depth) {
   if (const auto duplicate = DuplicateKeys::find(text)) {
     return fail(Kind::invalid_input, fmt::format("the key \"{}\" occurs twice in one object", *duplicate));
   }
-  return parser.release();
+  Value value = parser.release();
+  if (!is_finite(value)) return fail(Kind::invalid_input, "a number is outside of the range of a double");
+  return value;
 }
 
 std::string write(const Value& value) {

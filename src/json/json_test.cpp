@@ -6,8 +6,9 @@ namespace prims::json {
 namespace {
 
 TEST(Parse, RefusesWhatTwoReadersCouldReadDifferently) {
-  for (const char* bad : {"", "{", "{}x", "[1,]", "NaN", "{'a':1}", "\"\\ud800\"", "\"\xff\"", "// c\n1",
-                          R"({"a":1,"a":2})", R"({"b":{"a":1,"\u0061":2}})", "\xEF\xBB\xBF{}"}) {
+  for (const char* bad :
+       {"", "{", "{}x", "[1,]", "NaN", "{'a':1}", "\"\\ud800\"", "\"\xff\"", "// c\n1", R"({"a":1,"a":2})",
+        R"({"b":{"a":1,"\u0061":2}})", "\xEF\xBB\xBF{}", "-3e4447", "[1e400]"}) {
     const auto got = parse(bad);
     ASSERT_FALSE(got) << bad;
     EXPECT_EQ(got.error().kind, Kind::invalid_input) << bad;

@@ -50,7 +50,7 @@ std::string steps_of_root() {
   const auto bind = [&writer](const char* path, std::uint32_t tree) {
     writer.value(wire::Operation::bind).text(path).value(tree);
   };
-  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/sandbox", "/sandbox/work", "/tmp", "/gone"})
+  for (const char* path : {"/usr", "/proc", "/dev", "/dev/pts", "/sandbox", "/sandbox/data", "/tmp", "/gone"})
     directory(path);
   for (const char* path : {"/bin", "/lib", "/lib64"}) link(path, (std::string("usr") + path).c_str());
   file("/dev/null", "");
@@ -173,7 +173,7 @@ TEST_F(Harness, LivesOneWholeLife) {
   ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::ready));
 
   wire::Writer attach;
-  attach.value(wire::Request{wire::RequestKind::attach}).text(workspace).text("/sandbox/work");
+  attach.value(wire::Request{wire::RequestKind::attach}).text(workspace).text("/sandbox/data");
   send(control_, attach.value(std::uint32_t{wire::kTreeReadOnly}).take());
   ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::attached));
 
@@ -181,7 +181,7 @@ TEST_F(Harness, LivesOneWholeLife) {
   wire::Writer start;
   start.value(wire::Request{wire::RequestKind::start})
       .value(wire::StartHeader{7, 3, 1})
-      .text("/sandbox/work");
+      .text("/sandbox/data");
   start.text("/bin/sh")
       .text("-c")
       .text("grep -q given given && echo x > /tmp/y && exit 42")

@@ -2,6 +2,7 @@
 // where it answers, against the default one. Skipped with the reason where something that it needs is not
 // there.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -37,14 +37,14 @@ TEST(MessageReader, ReadsBackWhatWasEncoded) {
 
 TEST(MessageReader, CarriesTheCodeUnchanged) {
   const std::string code("\xef\xbb\xbfx = '\xff'\r\n\0\n", 15);
-  const Message message = run_message(3, {code, "/run/main.py", "/sandbox/work", {"a", "b c"}});
+  const Message message = run_message(3, {code, "/run/main.py", "/sandbox/data", {"a", "b c"}});
   MessageReader reader;
   reader.feed(encode(message));
   const auto read = reader.next();
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((**read).bytes, code);
   EXPECT_EQ(json::write((**read).fields),
-            R"({"file":"/run/main.py","workspace":"/sandbox/work","arguments":["a","b c"]})");
+            R"({"file":"/run/main.py","workspace":"/sandbox/data","arguments":["a","b c"]})");
 }
 
 std::string header(std::uint32_t size, char version, char type, char flags = 0) {

@@ -19,7 +19,7 @@
 
 namespace prims::python {
 
-inline constexpr const char* kWorkspacePath = "/sandbox/work";
+inline constexpr const char* kWorkspacePath = "/sandbox/data";
 
 enum class Stream { out, err };
 

@@ -189,7 +189,7 @@ TEST_F(RunnerTest, FindsItsSurroundings) {
           "open('kept.txt', 'w').write('x')\nopen(os.path.expanduser('~/gone.txt'), 'w').write('x')\n"
           "print(sorted(n for n in os.environ if n.startswith('PYTHON')), sys.argv[1:])");
   EXPECT_EQ(result.out.head,
-            "/sandbox/work /sandbox/work /sandbox/run/main.py /sandbox/home 1000 utf-8\n"
+            "/sandbox/data /sandbox/data /sandbox/run/main.py /sandbox/home 1000 utf-8\n"
             "['PYTHONDONTWRITEBYTECODE', 'PYTHONUNBUFFERED'] []\n")
       << result.err.head;
   EXPECT_TRUE(fs::exists(workspace_.path() / "kept.txt"));

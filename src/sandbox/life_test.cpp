@@ -104,7 +104,7 @@ io::Task<> run_some(Host& host, std::string workspace, int count, int& good) {
     PrepareSpec spec{.root = minimal_root()};
     auto made = co_await host.prepare(std::move(spec));
     if (!made) co_return;
-    std::vector<Attachment> attachments{{workspace, "/sandbox/work", Access::read_write}};
+    std::vector<Attachment> attachments{{workspace, "/sandbox/data", Access::read_write}};
     auto attached = co_await (*made)->attach(std::move(attachments));
     if (!attached) co_return;
     StartSpec start;

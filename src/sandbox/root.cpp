@@ -94,8 +94,8 @@ void add_writable(Root& root, const RootSizes& sizes) {
   root.tmpfs.push_back({.path = kHome, .size = sizes.home, .mode = 0700});
   root.tmpfs.push_back({.path = "/sandbox/run", .size = sizes.run, .inodes = 1024, .mode = 0700});
   root.symlinks.push_back({"/var/tmp", "/tmp"});
-  for (const char* path : {"/sandbox", "/sandbox/work"}) root.directories.emplace_back(path);
-  root.symlinks.push_back({"/mnt/data", "/sandbox/work"});  // where many programs look for their files
+  for (const char* path : {"/sandbox", "/sandbox/data"}) root.directories.emplace_back(path);
+  root.symlinks.push_back({"/mnt/data", "/sandbox/data"});  // where many programs look for their files
   root.directories.push_back("/env");
   root.writable_parents.push_back("/sandbox");
 }

@@ -19,7 +19,7 @@ struct RootSizes {
   Bytes run = mib(64);
 };
 
-/// Mount points for attachments in it: /sandbox/work (writable) and /env.
+/// Mount points for attachments in it: /sandbox/data (writable) and /env.
 Root minimal_root(const std::string& hostname = "sandbox", const RootSizes& sizes = {});
 
 }  // namespace prims::sandbox

@@ -172,8 +172,8 @@ TEST_F(SandboxTest, AttachesDirectoriesAfterTheLockDown) {
   Program program = shell(
       "cat in.txt; echo made > out.txt && mkdir output && echo x > output/y && mv output/y output/z; "
       "stat -c %U out.txt; cat /env/tool.py; (echo no > /env/x) 2>/dev/null || echo refused");
-  program.directory = "/sandbox/work";
-  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write},
+  program.directory = "/sandbox/data";
+  program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write},
                          {layer.path(), "/env", Access::read_only}};
   const Ran ran = run(std::move(program));
   EXPECT_EQ(ran.out, "givenuser\nprint('layer')refused\n");
@@ -188,15 +188,15 @@ TEST_F(SandboxTest, FilesKeepTheirOwnerFromRunToRun) {
   const TempDir workspace(host().workspace_owner());
   for (int i = 0; i < 3; ++i) {
     Program program = shell(
-        "umask 077; date >> /sandbox/work/log && chmod 600 /sandbox/work/log && wc -l < /sandbox/work/log");
-    program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+        "umask 077; date >> /sandbox/data/log && chmod 600 /sandbox/data/log && wc -l < /sandbox/data/log");
+    program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write}};
     EXPECT_EQ(run(std::move(program)).out, std::to_string(i + 1) + "\n");
   }
 }
 
 TEST_F(SandboxTest, SaysWhatCouldNotBeAttached) {
   Program program = shell("true");
-  program.attachments = {{"/nonexistent/here", "/sandbox/work", Access::read_write}};
+  program.attachments = {{"/nonexistent/here", "/sandbox/data", Access::read_write}};
   const auto ran = loop_.run_until_done(run_task(std::move(program)));
   ASSERT_FALSE(ran);
   EXPECT_THAT(ran.error().message, HasSubstr("/nonexistent/here"));
@@ -373,18 +373,18 @@ TEST_F(SandboxTest, CpuTimeIsCountedOverAllProcesses) {
 TEST_F(SandboxTest, AFullWorkspaceIsADiskLimit) {
   const TempDir workspace(host().workspace_owner());
   Program program =
-      shell("for i in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > /sandbox/work/$i; done; sleep 20");
+      shell("for i in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > /sandbox/data/$i; done; sleep 20");
   program.prepare.limits.workspace = mib(16);
-  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+  program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write}};
   const Ran ran = run(std::move(program));
   EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out;
 }
 
 TEST_F(SandboxTest, WhoFillsTheWorkspaceAndLeavesAtOnceHasCrossedTheLimitToo) {
   const TempDir workspace(host().workspace_owner());
-  Program program = shell("head -c 24000000 /dev/zero > /sandbox/work/large");
+  Program program = shell("head -c 24000000 /dev/zero > /sandbox/data/large");
   program.prepare.limits.workspace = mib(16);
-  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+  program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write}};
   const Ran ran = run(std::move(program));
   const auto* limit = std::get_if<DiskLimit>(&ran.outcome);
   ASSERT_NE(limit, nullptr) << ran.outcome.index() << ran.out;
@@ -392,14 +392,14 @@ TEST_F(SandboxTest, WhoFillsTheWorkspaceAndLeavesAtOnceHasCrossedTheLimitToo) {
 }
 
 TEST_F(SandboxTest, DirectoriesWithoutRightsHideNothing) {
-  for (const char* hide : {"chmod 0 /sandbox/work/a/b /sandbox/work/a", "chmod 0 /sandbox/work",
-                           "chmod 400 /sandbox/work/a/b"}) {
+  for (const char* hide : {"chmod 0 /sandbox/data/a/b /sandbox/data/a", "chmod 0 /sandbox/data",
+                           "chmod 400 /sandbox/data/a/b"}) {
     const TempDir workspace(host().workspace_owner());
-    Program program = shell(std::string("mkdir -p /sandbox/work/a/b; "
-                                        "head -c 24000000 /dev/zero > /sandbox/work/a/b/large; ") +
+    Program program = shell(std::string("mkdir -p /sandbox/data/a/b; "
+                                        "head -c 24000000 /dev/zero > /sandbox/data/a/b/large; ") +
                             hide);
     program.prepare.limits.workspace = mib(16);
-    program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+    program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write}};
     const Ran ran = run(std::move(program));
     EXPECT_TRUE(std::holds_alternative<DiskLimit>(ran.outcome)) << ran.outcome.index() << ran.out << hide;
   }
@@ -407,8 +407,8 @@ TEST_F(SandboxTest, DirectoriesWithoutRightsHideNothing) {
 
 TEST_F(SandboxTest, TheWorkspaceIsMeasuredAtTheEnd) {
   const TempDir workspace(host().workspace_owner());
-  Program program = shell("head -c 3000000 /dev/zero > /sandbox/work/some");
-  program.attachments = {{workspace.path(), "/sandbox/work", Access::read_write}};
+  Program program = shell("head -c 3000000 /dev/zero > /sandbox/data/some");
+  program.attachments = {{workspace.path(), "/sandbox/data", Access::read_write}};
   const Ran ran = run(std::move(program));
   EXPECT_EQ(ran.exit_code(), 0) << ran.out;
   EXPECT_GE(ran.usage.disk.count, 3'000'000U);

@@ -59,7 +59,7 @@ struct Root {
   std::vector<SymlinkEntry> symlinks;
   std::vector<TmpfsMount> tmpfs;
   /// Parents of directories that attachments will make writable, for Landlock (a rule on a mount point itself
-  /// does not cover what is mounted there later): for an attachment at /sandbox/work this is /sandbox.
+  /// does not cover what is mounted there later): for an attachment at /sandbox/data this is /sandbox.
   std::vector<std::string> writable_parents;
 };
 

@@ -85,7 +85,8 @@ void refuse(Report& report, const Error& error) {
 }
 
 io::Task<> sweep(const session::State* state, io::Workers* workers) {
-  auto swept = co_await workers->run([state] { state->sweep(); });
+  auto remove_leftovers = [state] { state->sweep(); };
+  auto swept = co_await workers->run(std::move(remove_leftovers));
   if (!swept) log::warning("could not sweep: {}", swept.error().message);
 }
 

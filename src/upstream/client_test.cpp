@@ -55,7 +55,8 @@ LOOP_TEST(HttpClientTest, ListsAndCallsInBothEras) {
     EXPECT_EQ(client->server().dialect.version, era == EraChoice::legacy ? "2025-11-25" : "2026-07-28");
     auto tools = co_await client->list_tools(soon());
     EXPECT_EQ(tools.value().size(), 2U);
-    auto echo = co_await client->call_tool(call_of("echo", json::Object{{"x", 1}}));
+    json::Object arguments{{"x", 1}};
+    auto echo = co_await client->call_tool(call_of("echo", std::move(arguments)));
     EXPECT_EQ(structured_text(echo), R"({"x":1,"status":"ok"})");
     auto unknown = co_await client->call_tool(call_of("nope"));
     EXPECT_EQ(unknown.error().kind, Kind::invalid_input);
@@ -65,7 +66,8 @@ LOOP_TEST(HttpClientTest, ListsAndCallsInBothEras) {
 
 LOOP_TEST(HttpClientTest, MirrorsAnnotatedArguments) {
   const auto client = co_await connect_as(EraChoice::automatic);
-  auto echo = co_await client->call_tool(call_of("echo", json::Object{{"region", "Zürich "}}));
+  json::Object arguments{{"region", "Zürich "}};
+  auto echo = co_await client->call_tool(call_of("echo", std::move(arguments)));
   EXPECT_EQ(structured_text(echo), R"({"region":"Zürich ","status":"ok"})");
   co_await client->close();
 }
