@@ -81,7 +81,7 @@ suite_build() {
   cmake --preset dev && cmake --build --preset dev && scripts/setup_env.sh
 }
 
-suite_lint() { LINT_BUDGET=$((full ? 3600 : 420)) tools/lint.sh; }
+suite_lint() { LINT_BUDGET=$((full ? 3600 : 300)) LINT_COMPLETE=$full tools/lint.sh; }
 suite_unit() { tests/run_unit.py build/dev --label unit; }
 suite_sandbox() { tests/run_unit.py build/dev --label sandbox --jobs 1; }
 suite_quickstart() { scripts/quickstart.sh --check && tests/release.sh; }

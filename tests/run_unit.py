@@ -64,7 +64,8 @@ def run(program, user):
         output, status = (late.stdout or b"").decode("utf-8", "replace") + f"\nno end within {program.timeout:.0f} s", -1
     except OSError as error:
         output, status = str(error), -1
-    counts = {word: int(found.group(1)) if (found := pattern.search(output)) else 0 for word, pattern in COUNT.items()}
+    # The last line counts: a program may show the output of one that it ran itself.
+    counts = {word: int(found[-1]) if (found := pattern.findall(output)) else 0 for word, pattern in COUNT.items()}
     if status and not counts["FAILED"]:
         counts["FAILED"] = 1  # it crashed, or hung
     return program, status, counts, output, time.monotonic() - began

@@ -46,6 +46,7 @@ def self_test():
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--budget", type=float, default=600, help="seconds after which no further group is started")
+    options.add_argument("--complete", action="store_true", help="fail when the budget ends before every source was read")
     options.add_argument("--self-test", action="store_true")
     args = options.parse_args()
     if args.self_test:
@@ -53,7 +54,7 @@ def main():
     tu.configure()
     todo = tu.units(lambda path: not path.stem.endswith("_test"))
     cache = tu.Cache("clang-tidy-19", (tu.ROOT / ".clang-tidy").read_bytes() + FILTER.encode())
-    return tu.report("tidy", todo, *tu.run(todo, cache, look, args.budget))
+    return tu.report("tidy", todo, *tu.run(todo, cache, look, args.budget), args.complete)
 
 
 if __name__ == "__main__":

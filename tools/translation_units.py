@@ -145,11 +145,12 @@ def run(todo, cache, look, budget_s):
     return list(dict.fromkeys(faults)), [unit for result in results for unit in result[1]]
 
 
-def report(tool, todo, faults, late):
-    """Prints what was found; the exit status."""
+def report(tool, todo, faults, late, complete):
+    """Prints what was found; the exit status. Sources that there was no time for are a fault when `complete` is asked for."""
     for fault in faults:
         print(fault)
     for unit in late:
         print(f"{tool}: no time left for {unit.name}: {' '.join(str(s.relative_to(ROOT)) for s in unit.sources)}")
-    print(f"{tool}: {sum(len(unit.sources) for unit in todo)} sources, {len(faults)} faults")
-    return 1 if faults or late else 0
+    unread = sum(len(unit.sources) for unit in late)
+    print(f"{tool}: {sum(len(unit.sources) for unit in todo) - unread} sources, {len(faults)} faults, {unread} not read in time")
+    return 1 if faults or (late and complete) else 0
