@@ -7,7 +7,6 @@ find_package(OpenSSL REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
-pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 
 # What every module but the launcher compiles with. One set of definitions everywhere, so that one precompiled header serves all.
 add_library(prims_common INTERFACE)

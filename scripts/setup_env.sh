@@ -23,7 +23,7 @@ packages=(
   ca-certificates tzdata python3 python3-venv
   clang-19 lld-19 llvm-19 ccache cmake ninja-build pkg-config
   libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev
-  libssl-dev libseccomp-dev libsqlite3-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev libgmock-dev
+  libssl-dev libseccomp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev libgmock-dev
 )
 if ((tests)); then
   packages+=(clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev libbenchmark-dev binutils git procps util-linux)

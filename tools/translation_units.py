@@ -137,6 +137,8 @@ def run(todo, cache, look, budget_s):
             faults = [f"{unit.file}: does not compile"]
         if not faults:
             cache.add(key)
+        for fault in faults:
+            print(fault, flush=True)
         return faults, []
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
@@ -147,8 +149,6 @@ def run(todo, cache, look, budget_s):
 
 def report(tool, todo, faults, late, complete):
     """Prints what was found; the exit status. Sources that there was no time for are a fault when `complete` is asked for."""
-    for fault in faults:
-        print(fault)
     for unit in late:
         print(f"{tool}: no time left for {unit.name}: {' '.join(str(s.relative_to(ROOT)) for s in unit.sources)}")
     unread = sum(len(unit.sources) for unit in late)
