@@ -100,7 +100,7 @@ std::optional<fs::path> wheel_beside(const fs::path& program_directory) {
   if (program_directory.empty()) return std::nullopt;
   for (const auto& directory : {program_directory, program_directory / "../share/prims"}) {
     std::error_code failed;
-    const auto wheel = directory / PRIMS_UV_WHEEL;
+    auto wheel = directory / PRIMS_UV_WHEEL;
     if (fs::is_regular_file(wheel, failed)) return wheel;
   }
   return std::nullopt;

@@ -135,7 +135,7 @@ std::vector<Cgroup1Mount> find_cgroup1_mounts(std::string_view mountinfo, std::s
 Result<ServerCgroup> ServerCgroup::create(const Cgroup1Mount& mount, const std::string& name) {
   std::optional<Error> first_error;
   for (const std::string& parent : {mount.own_path, mount.mount_point}) {
-    const std::string path = parent + '/' + name;
+    const std::string path = fmt::format("{}/{}", parent, name);
     auto directory = make_and_lock(path);
     if (directory) return ServerCgroup(mount.controllers, path, *std::move(directory));
     if (!first_error) first_error = directory.error();
