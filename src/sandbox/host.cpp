@@ -53,6 +53,10 @@ class LinuxHost final : public Host {
     co_return make_sandbox(std::move(process));
   }
 
+  io::Task<Result<std::unique_ptr<Template>>> make_template(TemplateSpec) override {
+    co_return fail(Kind::unavailable, "templates do not exist on this host");
+  }
+
   uid_t workspace_owner() const override {
     return machine_.uids ? machine_.uids->workspace_owner() : ::geteuid();
   }

@@ -2,6 +2,7 @@
 //
 //   Host      what is found once at start: launcher, compiled seccomp filter, limit backend, uid range, tier
 //   Sandbox   one prepared sandbox: attach, start, wait; destroying it kills everything in it
+//   Template  a warmed-up program in a sandbox of its own, whose forks run in fresh sandboxes
 //
 // Nothing here knows MCP, JSON or Python.
 #pragma once
@@ -74,6 +75,22 @@ class Sandbox {
   virtual UniqueFd take_broker_socket() = 0;
 };
 
+/// A program that has warmed up and only forks from then on: no call's data and no other network than a
+/// loopback interface ever reach it. Its forks run in new sandboxes that are in no way weaker than those of
+/// Host::prepare(): own namespaces, own init, own limits, locked down before the fork runs a line.
+class Template {
+ public:
+  /// It ends when the last of its sandboxes has.
+  virtual ~Template() = default;
+
+  /// A prepared sandbox in which a fork of the program runs already, so attach() is open and start() is not.
+  /// The Error is `exhausted` when as many sandboxes live as TemplateSpec::forks allows.
+  virtual io::Task<Result<std::unique_ptr<Sandbox>>> fork(ForkSpec spec) = 0;
+
+  /// False: it has ended or broken, and fork() fails from now on.
+  virtual bool alive() const = 0;
+};
+
 class Host {
  public:
   virtual ~Host() = default;
@@ -85,6 +102,10 @@ class Host {
   static std::vector<Finding> examine(HostOptions options);
 
   virtual io::Task<Result<std::unique_ptr<Sandbox>>> prepare(PrepareSpec spec) = 0;
+
+  /// Waits until the program has warmed up and asks for its first fork. An Error names what failed; what the
+  /// program wrote to its standard error says more.
+  virtual io::Task<Result<std::unique_ptr<Template>>> make_template(TemplateSpec spec) = 0;
 
   /// The host uid that files in writable attachments have on the host, whichever uid the sandbox runs as. As
   /// root it is HostOptions::first_uid (attached through an id-mapped mount, so files never change owner

@@ -106,4 +106,25 @@ struct StartSpec {
   std::vector<UniqueFd> extra;           ///< fd 3, 4, ... in this order
 };
 
+/// A program whose forks are to run in sandboxes of their own (Template in sandbox.h).
+struct TemplateSpec {
+  /// Root and limits of each sandbox. The template's own file tree is the same; writable places are its own.
+  PrepareSpec prepare;
+  Limits limits;                        ///< of the template itself
+  std::vector<Attachment> attachments;  ///< read-only ones, there in the template and in every fork
+  /// Started once. `extra` stays empty: descriptor 3 becomes the socket over which forks are asked for, 4 the
+  /// description of the lock-down; both are for the `forking` module of src/guest, which waits there.
+  StartSpec start;
+  Milliseconds warm_up{60'000};  ///< time until it must wait for its first fork
+  std::uint32_t forks = 64;      ///< sandboxes at once, at most 128
+};
+
+/// Descriptors of one fork, as in StartSpec.
+struct ForkSpec {
+  UniqueFd standard_input;
+  UniqueFd standard_output;
+  UniqueFd standard_error;
+  std::vector<UniqueFd> extra;
+};
+
 }  // namespace prims::sandbox
