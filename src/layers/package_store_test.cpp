@@ -97,6 +97,9 @@ class FakeSandbox final : public sandbox::Sandbox {
 
 class FakeHost final : public sandbox::Host {
  public:
+  io::Task<Result<std::unique_ptr<sandbox::Template>>> make_template(sandbox::TemplateSpec) override {
+    co_return fail(Kind::unavailable, "no templates here");
+  }
   io::Task<Result<std::unique_ptr<sandbox::Sandbox>>> prepare(sandbox::PrepareSpec spec) override {
     auto sandbox = std::make_unique<FakeSandbox>(std::move(spec), script, calls);
     co_return std::move(sandbox);
