@@ -1,0 +1,107 @@
+"""One run of the benchmarks: what rows ask for."""
+
+import contextlib
+import os
+import shlex
+
+from . import messages, native, paths
+from .program import Program
+from .results import Row
+
+REGISTRY = {}
+
+
+def row(name, title):
+    """Declares a row: a function of the run and the row that it fills."""
+
+    def declare(function):
+        REGISTRY[name] = (title, function)
+        return function
+
+    return declare
+
+
+class Run:
+    def __init__(self, prims, flags, quick, table):
+        self.program = Program(prims, flags)
+        self.quick = quick
+        self.table = table
+        self.rows = []
+        self._servers = contextlib.ExitStack()
+        self._shared = {}
+
+    def count(self, full, quick):
+        return quick if self.quick else full
+
+    def execute(self, name):
+        title, function = REGISTRY[name]
+        made = Row(name, title, self.table)
+        self.rows.append(made)
+        load = os.getloadavg()[0]
+        if load > 1:
+            made.note(f"this machine is busy (load {load:.1f}): the figures say little")
+        try:
+            function(self, made)
+        except native.Unavailable as missing:
+            made.note(f"skipped: {missing}")
+        except native.Failed as failure:
+            made.note(f"FAILED: {failure}")
+
+    def server(self, *flags):
+        """A server that rows with the same flags share; warm."""
+        if flags not in self._shared:
+            server = self._servers.enter_context(self.program.serve(*flags))
+            server.run("print('warm')")
+            self._shared[flags] = server
+        return self._shared[flags]
+
+    def close(self):
+        self._servers.close()
+        self._shared.clear()
+
+    # Measurements of ours.
+
+    def http(self, label, server, body, expect, name, clients=1, session=None):
+        request = messages.http_file(name, body, server.port, session)
+        return native.measurement(label, "probe", "http", "--port", server.port, "--request", request, "--expect", expect,
+                                  "--clients", clients)
+
+    def stdio(self, label, program, body, expect, name):
+        modern = messages.lines_file("discover", [messages.message("server/discover", request_id=1)])
+        return native.measurement(label, "probe", "stdio", "--lines", modern, "--request", messages.line_file(name, body),
+                                  "--expect", expect, program=program)
+
+    # Filling rows.
+
+    def paced(self, row, measurements, against=None, bars=None, count=None, rate=20, ready=native.READY_S):
+        """Figures of measurements that alternate at a fixed rate. The first is ours unless `against` is given."""
+        count = count or self.count(400, 20)
+        warm_up = self.count(20, 3)
+        taken = native.paced(measurements, count, rate, warm_up, ready)
+        schedule = {"count": count, "rate": rate, "warm_up": warm_up}
+        return self._figures(row, measurements, taken, against, bars, [schedule] * len(measurements))
+
+    def alternate(self, row, measurements, counts, against=None, bars=None, warm_up=None, blocks=None):
+        """The same back to back, in turns. `counts` are samples in all, for each measurement."""
+        warm_up = self.count(5, 1) if warm_up is None else warm_up
+        blocks = blocks or self.count(5, 1)
+        taken = native.alternate(measurements, counts, warm_up, blocks)
+        schedules = [{"count": max(1, count // blocks), "warm_up": warm_up} for count in counts]
+        return self._figures(row, measurements, taken, against, bars, schedules)
+
+    def _figures(self, row, measurements, taken, against, bars, schedules):
+        figures = []
+        bars = bars or {}
+        for each, samples, schedule in zip(measurements, taken, schedules):
+            ours = against is None
+            figure = row.samples(each.label, samples, "ours" if ours else "baseline", [command_text(each, schedule)],
+                                 against, bars.get(each.label))
+            against = against or figure
+            figures.append(figure)
+        return figures
+
+
+def command_text(measurement, schedule):
+    """The command line as one may repeat it, from the top of the repository."""
+    line = shlex.join(measurement.command(**schedule)).replace(str(paths.ROOT) + "/", "")
+    return line.replace("\n", "\\n")

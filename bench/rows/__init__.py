@@ -1,0 +1,3 @@
+"""The rows, in the order of the table. Importing a module of this folder declares its rows."""
+
+from . import latency, protocol  # noqa: F401
