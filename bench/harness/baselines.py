@@ -46,7 +46,7 @@ def available(row, *makers):
     for maker in makers:
         try:
             measurement = maker()
-            native.build(measurement.tool)
+            measurement.prepare()
             found.append(measurement)
         except Unavailable as missing:
             row.note(f"a baseline is left out: {missing}")

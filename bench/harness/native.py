@@ -83,12 +83,17 @@ class Samples:
 
 
 class Measurement(collections.namedtuple("Measurement", "label tool arguments program cwd")):
-    """A command of the probe or the floor, still without its schedule."""
+    """A command that measures, still without its schedule. `tool` is one of ours, or the start of a command line whose
+    program takes the same schedule and prints the same JSON."""
+
+    def prepare(self):
+        """The start of the command line; builds what is not built yet."""
+        return [build(self.tool)] if isinstance(self.tool, str) else list(self.tool)
 
     def command(self, **schedule):
         options = [f"--{name.replace('_', '-')}={value}" for name, value in schedule.items() if value]
         flat = [word for option in options for word in option.split("=", 1)]
-        return [build(self.tool), *self.arguments, *flat, *(["--", *self.program] if self.program else [])]
+        return [*self.prepare(), *self.arguments, *flat, *(["--", *self.program] if self.program else [])]
 
     def start(self, **schedule):
         return Running(self.command(**schedule), self.cwd)
@@ -123,7 +128,7 @@ class Running:
 def paced(measurements, count, rate, warm_up, ready=READY_S):
     """All at the same fixed rate, each in its own part of the period, so that they alternate and do not overlap."""
     for each in measurements:
-        build(each.tool)
+        each.prepare()
     begin = time.monotonic_ns() + int(ready * 1e9)
     phase = int(1e9 / rate / max(len(measurements), 1))
     running = [each.start(count=count, rate=rate, warm_up=warm_up, start=begin + index * phase)
