@@ -66,6 +66,13 @@ class Run:
         return native.measurement(label, "probe", "http", "--port", server.port, "--request", request, "--expect", expect,
                                   "--clients", clients)
 
+    @staticmethod
+    def in_workspaces(server, code, count, name):
+        """A file of requests, each in a session of its own."""
+        bodies = messages.run_code(code, era="legacy")
+        texts = [messages.http_bytes(bodies, server.port, server.open_session()) for _ in range(count)]
+        return messages.requests_file(name, texts)
+
     def stdio(self, label, program, body, expect, name):
         modern = messages.lines_file("discover", [messages.message("server/discover", request_id=1)])
         return native.measurement(label, "probe", "stdio", "--lines", modern, "--request", messages.line_file(name, body),
@@ -73,30 +80,30 @@ class Run:
 
     # Filling rows.
 
-    def paced(self, row, measurements, against=None, bars=None, count=None, rate=20, ready=native.READY_S):
-        """Figures of measurements that alternate at a fixed rate. The first is ours unless `against` is given."""
+    def paced(self, row, measurements, bars=None, count=None, rate=20, ready=native.READY_S):
+        """Figures of measurements that alternate at a fixed rate; the first is ours."""
         count = count or self.count(400, 20)
         warm_up = self.count(20, 3)
         taken = native.paced(measurements, count, rate, warm_up, ready)
         schedule = {"count": count, "rate": rate, "warm_up": warm_up}
-        return self._figures(row, measurements, taken, against, bars, [schedule] * len(measurements))
+        return self.show(row, measurements, taken, [schedule] * len(measurements), bars)
 
-    def alternate(self, row, measurements, counts, against=None, bars=None, warm_up=None, blocks=None):
+    def alternate(self, row, measurements, counts, bars=None, warm_up=None, blocks=None):
         """The same back to back, in turns. `counts` are samples in all, for each measurement."""
         warm_up = self.count(5, 1) if warm_up is None else warm_up
         blocks = blocks or self.count(5, 1)
         taken = native.alternate(measurements, counts, warm_up, blocks)
         schedules = [{"count": max(1, count // blocks), "warm_up": warm_up} for count in counts]
-        return self._figures(row, measurements, taken, against, bars, schedules)
+        return self.show(row, measurements, taken, schedules, bars)
 
-    def _figures(self, row, measurements, taken, against, bars, schedules):
-        figures = []
-        bars = bars or {}
+    @staticmethod
+    def show(row, measurements, taken, schedules, bars=None):
+        """The first figure is ours; the others are compared with it."""
+        ours, figures = None, []
         for each, samples, schedule in zip(measurements, taken, schedules):
-            ours = against is None
-            figure = row.samples(each.label, samples, "ours" if ours else "baseline", [command_text(each, schedule)],
-                                 against, bars.get(each.label))
-            against = against or figure
+            figure = row.samples(each.label, samples, "baseline" if ours else "ours", [command_text(each, schedule)], ours,
+                                 (bars or {}).get(each.label))
+            ours = ours or figure
             figures.append(figure)
         return figures
 

@@ -73,6 +73,11 @@ def http_file(name, body, port, session=None):
     return _file(name + ".http", http_bytes(body, port, session))
 
 
+def requests_file(name, texts):
+    """Several complete requests in one file, with a zero byte between them: sent in turn."""
+    return _file(name + ".requests", "\0".join(texts))
+
+
 def line_file(name, body):
     return _file(name + ".line", _json(body) + "\n")
 

@@ -109,3 +109,26 @@ def go_server():
 def typescript_server():
     node, folder = node_folder("servers/typescript")
     return [node, str(folder / "server.mjs")]
+
+
+def echo_server():
+    """Our own transport with an echo tool, from this source tree."""
+    cmake = _need("cmake", "apt-get install cmake ninja-build")
+    build = paths.BUILD / "cmake"
+    if not (build / "build.ninja").exists():
+        _run([cmake, "--preset", "release", "-B", build, "-DPRIMS_TESTS=OFF"], paths.ROOT, "configuring our echo server")
+    done = subprocess.run([cmake, "--build", str(build), "--target", "prims_bench"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Unavailable(f"our echo server does not build: {done.stdout[-600:]}")
+    return [str(build / "bench/prims_bench_echo"), "http"]
+
+
+def uv():
+    """The package installer, of the version that prims carries."""
+    return str(_once("uv", requirement_files("uv"), _make_uv) / "bin/uv")
+
+
+def _make_uv(target):
+    _run([paths.PYTHON, "-m", "venv", target], None, "making a virtual environment")
+    _run([target / "bin/python", "-m", "pip", "install", "--require-hashes", "-r", *requirement_files("uv")], None,
+         "installing uv")

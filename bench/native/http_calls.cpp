@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <deque>
 #include <memory>
+#include <sstream>
 #include <vector>
 
 #include "commands.h"
@@ -22,11 +23,22 @@ struct Client {
   std::uint32_t unique = 0;
 };
 
+// The one of --request, or those of --requests, which have a zero byte between them.
+std::vector<std::string> read_requests(const Options& options) {
+  const std::string one = options.text("request");
+  if (!one.empty()) return {read_file(one)};
+  std::istringstream text(read_file(options.text("requests")));
+  std::vector<std::string> requests;
+  for (std::string request; std::getline(text, request, '\0');) requests.push_back(request);
+  if (requests.empty()) give_up("no requests");
+  return requests;
+}
+
 class HttpCalls {
  public:
   explicit HttpCalls(const Options& options)
       : port_(static_cast<int>(options.number("port", 0))),
-        request_(read_file(options.text("request"))),
+        requests_(read_requests(options)),
         expected_(options.text("expect")),
         schedule_(options.schedule()),
         end_(options.number("seconds", 0) * 1'000'000'000),
@@ -78,7 +90,8 @@ class HttpCalls {
     ++begun_;
     ++busy_;
     client->unique = next_unique();
-    const std::string text = with_unique(request_, client->unique);
+    const std::string text =
+        with_unique(requests_[static_cast<std::size_t>(begun_) % requests_.size()], client->unique);
     client->started = now();
     std::size_t sent = 0;
     while (sent < text.size()) {
@@ -133,7 +146,7 @@ class HttpCalls {
 
   const int epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   const int port_;
-  const std::string request_;
+  const std::vector<std::string> requests_;  ///< sent in turn
   const std::string expected_;
   Schedule schedule_;
   Nanoseconds end_;
