@@ -1,8 +1,8 @@
 """One run of the benchmarks: what rows ask for."""
 
 import contextlib
-import os
 import shlex
+import time
 
 from . import messages, native, paths
 from .program import Program
@@ -21,6 +21,20 @@ def row(name, title):
     return declare
 
 
+def machine_use(seconds=0.5):
+    """Which part of the cores is busy while this program waits."""
+
+    def read():
+        with open("/proc/stat", encoding="ascii") as file:
+            fields = [int(field) for field in file.readline().split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = read()
+    time.sleep(seconds)
+    total_now, idle_now = read()
+    return 1 - (idle_now - idle) / max(1, total_now - total)
+
+
 class Run:
     def __init__(self, prims, flags, quick, table):
         self.program = Program(prims, flags)
@@ -37,9 +51,9 @@ class Run:
         title, function = REGISTRY[name]
         made = Row(name, title, self.table)
         self.rows.append(made)
-        load = os.getloadavg()[0]
-        if load > 1:
-            made.note(f"this machine is busy (load {load:.1f}): the figures say little")
+        others = machine_use()
+        if others > 0.1:
+            made.note(f"this machine is busy ({others:.0%} of its cores before the row began): the figures say little")
         try:
             function(self, made)
         except native.Unavailable as missing:

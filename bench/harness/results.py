@@ -65,7 +65,7 @@ class Figure:
 class Bar:
     """What a ratio of ours to another figure must keep to, and what it aims at."""
 
-    def __init__(self, bar, aim=None, at_least=False):
+    def __init__(self, bar=None, aim=None, at_least=False):
         self.bar = bar
         self.aim = aim
         self.at_least = at_least
@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def passed(self):
-        return None if self.bar is None else self.bar.holds(self.value, self.bar.bar)
+        return None if self.bar is None or self.bar.bar is None else self.bar.holds(self.value, self.bar.bar)
 
     def as_json(self):
         out = {"label": self.label, "ratio": self.value}

@@ -1,25 +1,27 @@
 """How long one call takes: a fresh, fully isolated sandbox for a line of Python."""
 
-from harness import baselines, messages, native
+from harness import baselines, messages
 from harness.baselines import HELLO
 from harness.bench import row
 from harness.results import Bar
+from rows.rivals import monty
 
 EXPECT = "hi %UNIQUE%\\n"  # as JSON has it
 PASS = "pass #%UNIQUE%"
 
 CLEAN = "python3 -I -c pass, no sandbox"
 FLOOR = "floor: fork of a warm interpreter into all namespaces"
+MONTY = "Monty, used worker, new session"
 BWRAP = "bwrap --unshare-all + python3 -I -c pass"
 
 
 def hello_baselines(made):
     return baselines.available(
         made, lambda: baselines.clean_python(PASS, label=CLEAN), lambda: baselines.bubblewrap(PASS, label=BWRAP),
-        lambda: baselines.floor(FLOOR))
+        lambda: baselines.floor(FLOOR), lambda: monty("used", HELLO, "hi %UNIQUE%"))
 
 
-BARS = {CLEAN: Bar(1 / 15, 1 / 35), FLOOR: Bar(0.3, 0.15)}
+BARS = {CLEAN: Bar(1 / 15, 1 / 35), FLOOR: Bar(0.3, 0.15), MONTY: Bar(aim=1.0)}
 
 
 def check_tail(made, figure):
