@@ -56,10 +56,10 @@ int line_signal() {
 
 }  // namespace
 
-Conversation::Conversation(io::Executor executor, Options options)
-    : options_(std::move(options)), tasks_(std::move(executor)), out_(options_.shown), err_(options_.shown) {}
+Conversation::Conversation(io::Executor executor)
+    : tasks_(std::move(executor)), out_(Bytes{0}), err_(Bytes{0}) {}
 
-Result<> Conversation::connect(sandbox::StartSpec& spec) {
+Result<sandbox::ForkSpec> Conversation::connect() {
   PRIMS_ASSIGN_OR_RETURN(Pipe input, make_pipe());
   PRIMS_ASSIGN_OR_RETURN(Pipe output, make_pipe());
   PRIMS_ASSIGN_OR_RETURN(Pipe errors, make_pipe());
@@ -67,6 +67,7 @@ Result<> Conversation::connect(sandbox::StartSpec& spec) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
   UniqueFd channel(ends[0]);
+  sandbox::ForkSpec spec;
   spec.standard_input = std::move(input.read);
   spec.standard_output = std::move(output.write);
   spec.standard_error = std::move(errors.write);
@@ -77,13 +78,19 @@ Result<> Conversation::connect(sandbox::StartSpec& spec) {
   errors_ = io::Stream(std::move(errors.read));
   lines_ = io::Stream(std::move(lines.read));
   channel_ = io::Stream(std::move(channel));
-  return {};
+  return spec;
 }
 
 void Conversation::listen() {
+  tasks_.spawn(read_channel(shared_from_this()), "private descriptor of a run");
+}
+
+void Conversation::capture(StreamOptions options) {
+  options_ = std::move(options);
+  out_ = Capture(options_.shown);
+  err_ = Capture(options_.shown);
   tasks_.spawn(pump(shared_from_this(), Stream::out), "standard output of a run");
   tasks_.spawn(pump(shared_from_this(), Stream::err), "standard error of a run");
-  tasks_.spawn(read_channel(shared_from_this()), "private descriptor of a run");
 }
 
 io::Task<> Conversation::pump(std::shared_ptr<Conversation> self, Stream which) {
@@ -142,7 +149,9 @@ io::Task<> Conversation::read_channel(std::shared_ptr<Conversation> self) {
     if (self->note_.empty()) self->note_ = message.error().message;
     break;
   }
+  self->channel_ended_ = true;
   self->greeted_.set();
+  if (auto on_end = std::exchange(self->on_end_, nullptr)) on_end();
 }
 
 void Conversation::on_message(const Message& message) {
@@ -173,8 +182,10 @@ io::Task<Result<>> Conversation::hand_over(std::shared_ptr<Conversation> self, C
   PRIMS_CO_RETURN_ON_ERROR(std::move(written));
   if (auto* source = std::get_if<UniqueFd>(&input)) {
     self->tasks_.spawn(relay(self, std::move(*source)), "standard input of a run");
+  } else if (auto& text = std::get<std::string>(input); !text.empty()) {
+    self->tasks_.spawn(feed(self, std::move(text)), "standard input of a run");
   } else {
-    self->tasks_.spawn(feed(self, std::get<std::string>(std::move(input))), "standard input of a run");
+    self->input_.close();
   }
   co_return Result<>();
 }

@@ -1,5 +1,5 @@
 // Everything that goes through descriptors between this program and one guest: standard streams, the private
-// descriptor, the line pipe. Reading never stops while the guest lives, so it cannot block; memory stays
+// descriptor, the line pipe. Reading never stops while a call runs, so the guest cannot block; memory stays
 // bounded whatever it writes.
 #pragma once
 
@@ -18,25 +18,37 @@
 
 namespace prims::python {
 
+/// What becomes of the standard streams.
+struct StreamOptions {
+  Bytes shown;
+  Bytes kept;
+  OutputSink on_output;
+  std::function<void()> on_overflow;  ///< once, when a stream goes beyond `kept`; it is not read further
+};
+
 class Conversation : public std::enable_shared_from_this<Conversation> {
  public:
-  struct Options {
-    Bytes shown;
-    Bytes kept;
-    OutputSink on_output;
-    std::function<void()> on_overflow;  ///< once, when a stream goes beyond `kept`; it is not read further
-  };
+  explicit Conversation(io::Executor executor);
 
-  Conversation(io::Executor executor, Options options);
+  /// Makes the pipes; the guest's ends are the result.
+  Result<sandbox::ForkSpec> connect();
 
-  /// Makes the pipes and puts the guest's ends into `spec`.
-  Result<> connect(sandbox::StartSpec& spec);
-
-  /// Reads what the guest writes from now on.
+  /// Reads the private descriptor from now on.
   void listen();
+
+  /// Called once, when the guest has closed the private descriptor or is not understood any more. An empty
+  /// function takes it back.
+  void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+
+  /// Reads the standard streams from now on: before the guest gets its call. A guest that waits writes
+  /// nothing.
+  void capture(StreamOptions options);
 
   /// Waits until the interpreter is up. False: it ended, said something else, or did not say it in time.
   static io::Task<bool> greeted(std::shared_ptr<Conversation> self, Deadline deadline);
+
+  /// The guest is up, and its end of the private descriptor open.
+  bool waits() const { return hello_ && !channel_ended_; }
 
   /// Sends the call. Input is written as the program reads it, until finish() at the latest.
   static io::Task<Result<>> hand_over(std::shared_ptr<Conversation> self, Call call, Input input,
@@ -64,7 +76,8 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   static io::Task<> read_channel(std::shared_ptr<Conversation> self);
   void on_message(const Message& message);
 
-  Options options_;
+  StreamOptions options_;
+  std::function<void()> on_end_;
   io::TaskScope tasks_;
   io::Stream input_, output_, errors_, channel_, lines_;
   io::Stream source_;  ///< readable when there is something to relay
@@ -72,6 +85,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   MessageReader reader_;
   io::Event greeted_;  ///< said hello, or will never
   bool hello_ = false;
+  bool channel_ended_ = false;
   bool overflowed_ = false;
   std::optional<GuestResult> result_;
   std::string note_;

@@ -8,13 +8,12 @@
 #include "base/text.h"
 #include "python/conversation.h"
 #include "python/environment.h"
+#include "python/guest.h"
 #include "python/refusal.h"
 
 namespace prims::python {
 namespace {
 
-/// For the interpreter to come up; a busy machine may be slow.
-constexpr Milliseconds kStartTime{30'000};
 /// For the guest to tell the running line before it is killed.
 constexpr Milliseconds kLineTime{50};
 /// For what is left in the pipes once every process is gone.
@@ -55,32 +54,32 @@ class SandboxRunner final : public Runner {
     const io::Executor executor = co_await io::this_executor;
     const Clock::time_point begin = Clock::now();
     auto prepared = co_await host_.prepare(prepare_spec(interpreter_, spec.limits));
-    PRIMS_CO_ASSIGN_OR_RETURN(const std::unique_ptr<sandbox::Sandbox> sandbox, std::move(prepared));
-    const CancelHook hook(std::move(cancellation), sandbox.get());
-    const auto conversation = std::make_shared<Conversation>(executor, options_for(spec, sandbox.get()));
+    PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<sandbox::Sandbox> sandbox, std::move(prepared));
+    const Guest guest{std::move(sandbox), std::make_shared<Conversation>(executor)};
+    const CancelHook hook(std::move(cancellation), guest.sandbox.get());
 
     RunResult result;
-    auto started = co_await start_guest(sandbox.get(), conversation, attachments(spec.workspace, spec.layer),
-                                        start_spec(spec.limits.sandbox, host_.enforcement()));
-    const bool handed_over = started && *started;
+    auto ready = co_await start_guest(&guest, attachments(spec.workspace, spec.layer),
+                                      start_spec(spec.limits.sandbox, host_.enforcement()),
+                                      streams_for(spec, guest.sandbox.get()));
+    const bool handed_over = ready && *ready;
     if (handed_over) {
       result.timings.start = since(begin);
       Call call{std::move(spec.code), kProgramFile, kWorkspacePath, std::move(spec.arguments)};
       Input input = std::move(spec.input).value_or("");
-      co_await see_through(sandbox.get(), conversation, std::move(call), std::move(input), spec.limits.wall,
-                           &result);
+      co_await see_through(&guest, std::move(call), std::move(input), spec.limits.wall, &result);
     }
-    result.outcome = co_await sandbox->finish();
-    co_await Conversation::finish(conversation, Deadline::after(kDrainTime));
+    result.outcome = co_await guest.sandbox->finish();
+    co_await Conversation::finish(guest.conversation, Deadline::after(kDrainTime));
     const bool cancelled = std::holds_alternative<sandbox::Cancelled>(result.outcome);
-    if (!started && !cancelled) co_return std::unexpected(std::move(started).error());
-    collect(*sandbox, *conversation, spec.limits, result);
-    if (!handed_over && ended_by_itself(result.outcome)) co_return not_started(*conversation, result);
+    if (!ready && !cancelled) co_return std::unexpected(std::move(ready).error());
+    collect(guest, spec.limits, result);
+    if (!handed_over && ended_by_itself(result.outcome)) co_return not_started(guest, result);
     co_return result;
   }
 
  private:
-  static Conversation::Options options_for(const RunSpec& spec, sandbox::Sandbox* sandbox) {
+  static StreamOptions streams_for(const RunSpec& spec, sandbox::Sandbox* sandbox) {
     const Bytes kept = spec.limits.kept_output;
     return {.shown = spec.limits.shown_output,
             .kept = kept,
@@ -88,47 +87,31 @@ class SandboxRunner final : public Runner {
             .on_overflow = [sandbox, kept] { sandbox->kill(sandbox::OutputLimit{kept}); }};
   }
 
-  /// The interpreter up to the point where it waits for its call. False: it did not get there, and the
-  /// outcome says why.
-  static io::Task<Result<bool>> start_guest(sandbox::Sandbox* sandbox,
-                                            std::shared_ptr<Conversation> conversation,
-                                            std::vector<sandbox::Attachment> attachments,
-                                            sandbox::StartSpec spec) {
-    auto attached = co_await sandbox->attach(std::move(attachments));
-    PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
-    PRIMS_CO_RETURN_ON_ERROR(conversation->connect(spec));
-    auto started = co_await sandbox->start(std::move(spec));
-    PRIMS_CO_RETURN_ON_ERROR(std::move(started));
-    conversation->listen();
-    const Deadline deadline = Deadline::after(kStartTime);
-    const bool greeted = co_await Conversation::greeted(conversation, deadline);
-    if (!greeted && deadline.passed()) sandbox->kill(sandbox::SetupFailed{"start of Python", ETIMEDOUT});
-    co_return greeted;
-  }
-
   /// From the moment the guest gets its call to its end, or the end of its time.
-  static io::Task<> see_through(sandbox::Sandbox* sandbox, std::shared_ptr<Conversation> conversation,
-                                Call call, Input input, Milliseconds wall, RunResult* result) {
+  static io::Task<> see_through(const Guest* guest, Call call, Input input, Milliseconds wall,
+                                RunResult* result) {
     const Clock::time_point begin = Clock::now();
     const Deadline deadline{begin + wall};
-    auto sent = co_await Conversation::hand_over(conversation, std::move(call), std::move(input), deadline);
+    sandbox::Sandbox* const sandbox = guest->sandbox.get();
+    auto sent =
+        co_await Conversation::hand_over(guest->conversation, std::move(call), std::move(input), deadline);
     if (!sent) log::debug("python: the call could not be sent: {}", sent.error().message);
     const bool ended = co_await sandbox->ended_by(deadline);
     if (!ended && !deadline.passed()) sandbox->kill(sandbox::Cancelled{});
     if (!ended && deadline.passed()) {
-      result->last_line = co_await Conversation::ask_line(conversation, sandbox, Deadline::after(kLineTime));
+      result->last_line =
+          co_await Conversation::ask_line(guest->conversation, sandbox, Deadline::after(kLineTime));
       sandbox->kill(sandbox::TimedOut{wall});
     }
     result->timings.run = since(begin);
   }
 
-  void collect(const sandbox::Sandbox& sandbox, Conversation& conversation, const RunLimits& limits,
-               RunResult& result) const {
-    result.out = conversation.take_output();
-    result.err = conversation.take_errors();
-    result.usage = sandbox.usage();
-    result.note = conversation.note();
-    if (const auto& told = conversation.result()) {
+  void collect(const Guest& guest, const RunLimits& limits, RunResult& result) const {
+    result.out = guest.conversation->take_output();
+    result.err = guest.conversation->take_errors();
+    result.usage = guest.sandbox->usage();
+    result.note = guest.conversation->note();
+    if (const auto& told = guest.conversation->result()) {
       result.error = told->error;
       result.value = told->value;
     }
@@ -137,8 +120,8 @@ class SandboxRunner final : public Runner {
     }
   }
 
-  static std::unexpected<Error> not_started(const Conversation& conversation, const RunResult& result) {
-    const std::string& note = conversation.note();
+  static std::unexpected<Error> not_started(const Guest& guest, const RunResult& result) {
+    const std::string& note = guest.conversation->note();
     const std::string said = to_utf8(last_lines(result.err.head, 5));
     return fail(Kind::unavailable,
                 fmt::format("Python did not start in the sandbox: {}", note.empty() ? said : note));
@@ -149,6 +132,18 @@ class SandboxRunner final : public Runner {
 };
 
 }  // namespace
+
+std::string_view to_string(Path path) {
+  switch (path) {
+    case Path::plain:
+      return "plain";
+    case Path::fork:
+      return "fork";
+    case Path::pool:
+      return "pool";
+  }
+  return "plain";
+}
 
 std::unique_ptr<Runner> Runner::create(sandbox::Host& host, layers::Interpreter interpreter) {
   return std::make_unique<SandboxRunner>(host, std::move(interpreter));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -76,6 +77,15 @@ struct Captured {
   std::uint64_t total_bytes = 0;
 };
 
+/// How the interpreter of a run came about.
+enum class Path {
+  plain,  ///< started for the run
+  fork,   ///< forked from a template when the call came
+  pool,   ///< forked ahead, waiting for a call
+};
+
+std::string_view to_string(Path path);
+
 struct RunTimings {
   Milliseconds start{0};  ///< until the guest took the code
   Milliseconds run{0};
@@ -91,6 +101,7 @@ struct RunResult {
   std::string note;              ///< what was wrong with the guest's frames; empty when nothing was
   sandbox::Usage usage;
   RunTimings timings;
+  Path path = Path::plain;
 };
 
 class Runner {

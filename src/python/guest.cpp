@@ -1,0 +1,37 @@
+#include "python/guest.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace prims::python {
+namespace {
+
+/// For the interpreter to come up; a busy machine may be slow.
+constexpr Milliseconds kStartTime{30'000};
+
+void put(sandbox::ForkSpec ends, sandbox::StartSpec& spec) {
+  spec.standard_input = std::move(ends.standard_input);
+  spec.standard_output = std::move(ends.standard_output);
+  spec.standard_error = std::move(ends.standard_error);
+  spec.extra = std::move(ends.extra);
+}
+
+}  // namespace
+
+io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Attachment> attachments,
+                                   sandbox::StartSpec spec, StreamOptions streams) {
+  auto attached = co_await guest->sandbox->attach(std::move(attachments));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
+  PRIMS_CO_ASSIGN_OR_RETURN(sandbox::ForkSpec ends, guest->conversation->connect());
+  put(std::move(ends), spec);
+  auto started = co_await guest->sandbox->start(std::move(spec));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(started));
+  guest->conversation->capture(std::move(streams));
+  guest->conversation->listen();
+  const Deadline deadline = Deadline::after(kStartTime);
+  const bool greeted = co_await Conversation::greeted(guest->conversation, deadline);
+  if (!greeted && deadline.passed()) guest->sandbox->kill(sandbox::SetupFailed{"start of Python", ETIMEDOUT});
+  co_return greeted;
+}
+
+}  // namespace prims::python

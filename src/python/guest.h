@@ -1,0 +1,24 @@
+// A CPython in a sandbox of its own that waits for its one call, and the ways to get one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "io/task.h"
+#include "python/conversation.h"
+#include "sandbox/sandbox.h"
+
+namespace prims::python {
+
+/// Whoever holds one ends it: finish() of the sandbox, then of the conversation, before it goes.
+struct Guest {
+  std::unique_ptr<sandbox::Sandbox> sandbox;
+  std::shared_ptr<Conversation> conversation;  ///< shared with its own Tasks
+};
+
+/// Brings up the interpreter in a prepared sandbox, until it waits. False: it did not get there, and the
+/// outcome says why.
+io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Attachment> attachments,
+                                   sandbox::StartSpec spec, StreamOptions streams);
+
+}  // namespace prims::python
