@@ -66,7 +66,7 @@ def verdict(run):
     missed = [each for each in bars if not each.passed]
     print(f"\n{len(bars) - len(missed)} of {len(bars)} bars hold." + (" Missed:" if missed else ""))
     for each in missed:
-        print(f"  {each.label}: {each.text}, bar {each.bar.shown(each.value, each.bar.bar)}")
+        print(f"  {each.label.strip()}: {each.text}, bar {each.bar.shown(each.value, each.bar.bar)}")
 
 
 def main():

@@ -12,7 +12,7 @@ HELLO = "print('hi %UNIQUE%')"
 
 def clean_python(code, expect="", label="python3 -I -c, no sandbox", python=paths.PYTHON):
     """A clean interpreter from its start to its end: modules compiled, files cached."""
-    return native.measurement(label, "probe", "run", "--expect", expect, program=[python, "-I", "-c", code])
+    return native.measurement(label, "probe", "run", "--expect", expect, program=[python, "-I", "-c", code], share=14)
 
 
 def bubblewrap_line(*mounts):
@@ -33,11 +33,11 @@ def bubblewrap_line(*mounts):
 
 def bubblewrap(code, expect="", label="bwrap --unshare-all + the same", python=paths.PYTHON, mounts=()):
     return native.measurement(label, "probe", "run", "--expect", expect,
-                              program=[*bubblewrap_line(*mounts), python, "-I", "-c", code])
+                              program=[*bubblewrap_line(*mounts), python, "-I", "-c", code], share=18)
 
 
 def floor(label="floor: fork of a warm interpreter into all namespaces"):
-    return native.measurement(label, "floor", "run", "--code", HELLO, "--expect", "hi %UNIQUE%")
+    return native.measurement(label, "floor", "run", "--code", HELLO, "--expect", "hi %UNIQUE%", share=6)
 
 
 def available(row, *makers):

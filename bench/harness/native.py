@@ -82,9 +82,9 @@ class Samples:
         return len(self.seconds) / self.elapsed if self.elapsed else 0.0
 
 
-class Measurement(collections.namedtuple("Measurement", "label tool arguments program cwd")):
+class Measurement(collections.namedtuple("Measurement", "label tool arguments program cwd share")):
     """A command that measures, still without its schedule. `tool` is one of ours, or the start of a command line whose
-    program takes the same schedule and prints the same JSON."""
+    program takes the same schedule and prints the same JSON. `share`: of the period when several alternate."""
 
     def prepare(self):
         """The start of the command line; builds what is not built yet."""
@@ -102,8 +102,8 @@ class Measurement(collections.namedtuple("Measurement", "label tool arguments pr
         return self.start(**schedule).samples()
 
 
-def measurement(label, tool, *arguments, program=(), cwd=None):
-    return Measurement(label, tool, [str(word) for word in arguments], [str(word) for word in program], cwd or paths.scratch())
+def measurement(label, tool, *arguments, program=(), share=8):
+    return Measurement(label, tool, [str(word) for word in arguments], [str(word) for word in program], paths.scratch(), share)
 
 
 class Running:
@@ -129,10 +129,12 @@ def paced(measurements, count, rate, warm_up, ready=READY_S):
     """All at the same fixed rate, each in its own part of the period, so that they alternate and do not overlap."""
     for each in measurements:
         each.prepare()
-    begin = time.monotonic_ns() + int(ready * 1e9)
-    phase = int(1e9 / rate / max(len(measurements), 1))
-    running = [each.start(count=count, rate=rate, warm_up=warm_up, start=begin + index * phase)
-               for index, each in enumerate(measurements)]
+    unit = 1e9 / rate / sum(each.share for each in measurements)
+    turn = time.monotonic_ns() + int(ready * 1e9)
+    running = []
+    for each in measurements:
+        running.append(each.start(count=count, rate=rate, warm_up=warm_up, start=turn))
+        turn += int(each.share * unit)
     return [each.samples() for each in running]
 
 

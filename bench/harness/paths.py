@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 
 BENCH = pathlib.Path(__file__).resolve().parents[1]
 ROOT = BENCH.parent
@@ -24,3 +25,8 @@ def scratch():
     folder = BUILD / "scratch"
     (folder / "output").mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def command_text(line):
+    """A command line as one may repeat it from the top of the repository, on one line."""
+    return shlex.join(str(word) for word in line).replace(str(ROOT) + "/", "").replace("\n", "\\n")

@@ -109,8 +109,8 @@ def pipe(run, made):
 @row("memory", "private memory of a sandbox that waits: with a bare interpreter, and with numpy and pandas imported")
 def memory(run, made):
     server = run.server()
-    server.run(HELLO.replace("%UNIQUE%", "1"))
-    server.run(GROUPBY.replace("%UNIQUE%", "1"))
+    run.warm(server, HELLO)
+    run.warm(server, GROUPBY)
     time.sleep(3)  # the pool fills up
     templates, waiting = processes.guests(server.pid)
     if not waiting:

@@ -37,6 +37,7 @@ def beside_plain(run, made, code, expect, name, bar):
     """Ours at a steady rate in turns with the same script in an interpreter without a sandbox, and in bubblewrap."""
     server = run.server()
     python = thirdparty.venv("data")
+    run.warm(server, code)
     body = messages.run_code(code)
     rate = steady_rate(run, server, body, expect, name)
     ours = run.http(f"prims over HTTP, {rate}/s", server, body, expect, name)
@@ -72,6 +73,7 @@ def layer(run, made):
 
 def with_template(run, made):
     server = run.server()
+    run.warm(server, HELLO, requirements=LAYER)
     body = messages.run_code(HELLO, requirements=LAYER)
     rate = steady_rate(run, server, body, "hi %UNIQUE%", "layer")
     made.note(f"the set: the base packages and {', '.join(LAYER)}")
@@ -84,7 +86,7 @@ def without_template(run, made):
     flags = ("--templates=off",) if run.program.has_setting("templates") else ()
     server = run.server(*flags)
     body = messages.run_code(HUMANIZE, requirements=LAYER)
-    server.run(HUMANIZE.replace("%UNIQUE%", "warm"), requirements=LAYER)
+    run.warm(server, HUMANIZE, requirements=LAYER)
     ours = run.http("prims, templates off, import humanize", server, body, "1,000 of %UNIQUE%", "layer-plain")
     plain = baselines.clean_python(HUMANIZE, "1,000 of %UNIQUE%", "python3 -I -c on the same packages",
                                    thirdparty.venv("data", "layer"))

@@ -1,6 +1,7 @@
 """A set of packages that nobody asked for before, beside uv doing the same."""
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -10,65 +11,112 @@ from harness.bench import row
 from harness.program import data_packages
 from harness.results import Bar
 
-WANTED = ["rich==14.2.0", "attrs==25.4.0"]
-CODE = "import rich, attrs; print('ready')"
+COUNT = "import importlib.metadata as m; print('installed:', len(list(m.distributions())))"
 
 
-def clear(folder, *names):
-    for name in names:
-        shutil.rmtree(folder / name, ignore_errors=True)
+class Set:
+    """What is asked for. prims adds the base packages to a program that names one of their modules; uv is told so."""
+
+    def __init__(self, label, wanted, code, uv_wanted):
+        self.label = label
+        self.wanted = wanted
+        self.code = code
+        self.uv_wanted = uv_wanted
 
 
-def ours(run, state):
-    """Resolve, install, compile, run a line: a set whose layer and resolution are not there."""
-    clear(state, "layers", "resolutions")
-    line = [*run.program.command("run", "--json", state=state), *(word for name in WANTED for word in ("--with", name)), "-c", CODE]
-    began = time.monotonic()
-    done = subprocess.run(line, env=paths.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    seconds = time.monotonic() - began
-    if '"ready\\n"' not in done.stdout:
-        raise native.Failed(f"prims did not install: {(done.stdout + done.stderr)[-800:]}")
-    return seconds, json.loads(done.stdout)
+def sets():
+    small = ["rich==14.2.0", "attrs==25.4.0"]
+    return [Set("2 packages", small, COUNT, small),
+            Set("base and 2 packages", small, COUNT + "  # pandas", [*data_packages(), *small])]
 
 
-def uv_line(cache, venv):
-    return [thirdparty.uv(), "pip", "install", "-q", "--compile-bytecode", "--cache-dir", str(cache),
-            "--python", str(venv / "bin/python"), *data_packages(), *WANTED]
+class Side:
+    """One of the two with its caches: install() returns the seconds and the number of distributions that are there then."""
+
+    def clear(self, *names):
+        for name in names:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
-def theirs(cache):
-    venv = paths.BUILD / "uv-venv"
-    shutil.rmtree(venv, ignore_errors=True)
-    environment = {**paths.environment(), "UV_SYSTEM_CERTS": "1"}
-    subprocess.run([thirdparty.uv(), "venv", "-q", "--no-config", "--python", paths.PYTHON, venv], check=True, env=environment)
-    began = time.monotonic()
-    done = subprocess.run(uv_line(cache, venv), env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise native.Unavailable(f"uv does not install: {done.stderr[-600:]}")
-    return time.monotonic() - began
+class Prims(Side):
+    folder = paths.BUILD / "cold-state"
+    label = "prims run"
+
+    def __init__(self, run):
+        self.run = run
+
+    def empty(self):
+        self.clear("uv-cache")
+
+    def line(self, wanted):
+        named = [word for name in wanted.wanted for word in ("--with", name)]
+        return [*self.run.program.command("run", "--json", state=self.folder), *named, "-c", wanted.code]
+
+    def install(self, wanted):
+        """Resolve, install, compile, and run a line."""
+        self.clear("layers", "resolutions")
+        began = time.monotonic()
+        done = subprocess.run(self.line(wanted), env=paths.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        seconds = time.monotonic() - began
+        try:
+            return seconds, count_in(json.loads(done.stdout)["stdout"])
+        except (ValueError, KeyError, AttributeError):
+            raise native.Failed(f"prims did not install: {(done.stdout + done.stderr)[-800:]}") from None
+
+
+class Uv(Side):
+    folder = paths.BUILD / "cold-uv"
+    label = "uv pip install"
+
+    def empty(self):
+        self.clear("cache")
+
+    def line(self, wanted):
+        return [thirdparty.uv(), "pip", "install", "-q", "--compile-bytecode", "--cache-dir", str(self.folder / "cache"),
+                "--python", str(self.folder / "venv/bin/python"), *wanted.uv_wanted]
+
+    def install(self, wanted):
+        environment = {**paths.environment(), "UV_SYSTEM_CERTS": "1"}
+        self.clear("venv")
+        subprocess.run([thirdparty.uv(), "venv", "-q", "--python", paths.PYTHON, self.folder / "venv"], check=True, env=environment)
+        began = time.monotonic()
+        done = subprocess.run(self.line(wanted), env=environment, capture_output=True, text=True)
+        seconds = time.monotonic() - began
+        if done.returncode != 0:
+            raise native.Unavailable(f"uv does not install: {done.stderr[-600:]}")
+        python = self.folder / "venv/bin/python"
+        return seconds, count_in(subprocess.run([python, "-I", "-c", COUNT], capture_output=True, text=True).stdout)
+
+
+def count_in(text):
+    return int(re.search(r"installed: (\d+)", text).group(1))
 
 
 @row("cold", "a requirement set seen for the first time, beside uv pip install --compile-bytecode: cache filled, then empty")
 def cold(run, made):
-    state, cache = paths.BUILD / "cold-state", paths.BUILD / "cold-uv-cache"
-    made.note(f"the set: the base packages, {', '.join(WANTED)}")
-    ours(run, state)  # fills the caches
-    theirs(cache)
-    measure(run, made, state, cache, "cache filled", run.count(5, 1), lambda: None, Bar(1.2, 1.0))
+    ours, theirs = Prims(run), Uv()
+    for wanted in sets():
+        ours.install(wanted)  # fills both caches
+        theirs.install(wanted)
+        measure(made, ours, theirs, wanted, "cache filled", run.count(5, 1), lambda: None, Bar(1.2, 1.0))
 
-    def empty():
-        clear(state, "uv-cache", "file-hosts.json")
-        shutil.rmtree(cache, ignore_errors=True)
+    def empty_both():
+        ours.empty()
+        theirs.empty()
 
-    measure(run, made, state, cache, "cache empty", run.count(3, 1), empty, None)
+    measure(made, ours, theirs, sets()[0], "cache empty", run.count(3, 1), empty_both, None)
 
 
-def measure(run, made, state, cache, how, count, prepare, bar):
+def measure(made, ours, theirs, wanted, how, count, prepare, bar):
     mine, uv = native.Samples(), native.Samples()
     for _ in range(count):
         prepare()
-        mine.seconds.append(ours(run, state)[0])
-        uv.seconds.append(theirs(cache))
-    figure = made.samples(f"prims run --with, {how}", mine, "ours")
-    made.samples(f"uv pip install --compile-bytecode, {how}", uv, "baseline",
-                 [" ".join(uv_line(cache, paths.BUILD / "uv-venv")).replace(str(paths.ROOT) + "/", "")], figure, bar)
+        seconds, installed = ours.install(wanted)
+        mine.seconds.append(seconds)
+        seconds, expected = theirs.install(wanted)
+        uv.seconds.append(seconds)
+    label = f"{wanted.label}, {how}"
+    figure = made.samples(f"{ours.label}, {label}", mine, "ours", [paths.command_text(ours.line(wanted))])
+    made.samples(f"{theirs.label}, {label}", uv, "baseline", [paths.command_text(theirs.line(wanted))], figure, bar)
+    if installed != expected:
+        made.note(f"not the same set: {installed} distributions here, {expected} with uv")

@@ -15,7 +15,7 @@ RIVALS = paths.BENCH / "rivals"
 def monty(mode, code, expect):
     python = thirdparty.venv("monty")
     label = {"used": "Monty, used worker, new session", "new": "Monty, new worker process"}[mode]
-    return native.measurement(label, [python, str(RIVALS / "monty_calls.py"), mode], "--code", code, "--expect", expect)
+    return native.measurement(label, [python, str(RIVALS / "monty_calls.py"), mode], "--code", code, "--expect", expect, share=4)
 
 
 def jupyter(mode, code, expect):
@@ -61,6 +61,7 @@ def in_new_venv(run, made, ours, code, packages):
 
 def compare(run, made, code, expect, name, others, counts):
     server = run.server()
+    run.warm(server, code)
     body = messages.run_code(code)
     ours = run.http("prims over HTTP, back to back", server, body, expect, name)
     found = [(measurement, count) for maker, count in zip(others, counts) for measurement in baselines.available(made, maker)]
