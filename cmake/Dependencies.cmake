@@ -7,6 +7,7 @@ find_package(OpenSSL REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(PYTHON REQUIRED python3)  # headers only: the module for templates keeps to the stable ABI of 3.9
 
 # What every module but the launcher compiles with. One set of definitions everywhere, so that one precompiled header serves all.
 add_library(prims_common INTERFACE)

@@ -20,7 +20,7 @@ for option in "$@"; do
 done
 
 packages=(
-  ca-certificates tzdata python3 python3-venv
+  ca-certificates tzdata python3 python3-venv libpython3-dev
   clang-19 lld-19 llvm-19 ccache cmake ninja-build pkg-config
   libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev
   libssl-dev libseccomp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev libgmock-dev

@@ -1,6 +1,9 @@
 #include "guest/files.h"
 
+#include <algorithm>
 #include <array>
+
+#include "guest/forking_image.h"
 
 namespace prims::guest {
 namespace {
@@ -18,7 +21,7 @@ constexpr char kSurroundings[] = {
 #embed "surroundings.py"
 };
 
-constexpr std::array kFiles = {
+constexpr std::array kSources = {
     File{"driver.py", {kDriver, sizeof kDriver}},
     File{"channel.py", {kChannel, sizeof kChannel}},
     File{"report.py", {kReport, sizeof kReport}},
@@ -28,7 +31,12 @@ constexpr std::array kFiles = {
 }  // namespace
 
 std::span<const File> files() {
-  return kFiles;
+  static const auto all = [] {
+    std::array<File, kSources.size() + 1> files;
+    *std::ranges::copy(kSources, files.begin()).out = {"forking.abi3.so", forking_image()};
+    return files;
+  }();
+  return all;
 }
 
 }  // namespace prims::guest

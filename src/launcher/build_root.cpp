@@ -60,40 +60,64 @@ Failure perform(const wire::Step& step, const Trees& trees) {
   return Failure{"unknown operation", EINVAL};
 }
 
-/// Covers entries of /proc that say something about the host with an empty file or directory.
-Failure mask_proc(const wire::Spec& spec) {
-  constexpr unsigned long kReadOnly = kPlain | MS_NOEXEC | MS_RDONLY;
-  LAUNCHER_TRY(check("mkdir mask", mkdir(".mask", 0700)));
-  LAUNCHER_TRY(
-      check("mount mask", mount("tmpfs", ".mask", "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0700")));
-  const int file = open(".mask/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+constexpr unsigned long kProc = kPlain | MS_NOEXEC;
+
+/// Covers are an empty file and an empty directory on a small file system at `place`, for users that this user
+/// namespace does not know as well.
+Failure make_covers(const char* place) {
+  LAUNCHER_TRY(check("mount mask", mount("tmpfs", place, "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0711")));
+  Text path;
+  const int file = open(path.add(place).add("/file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
   LAUNCHER_TRY(check("create mask", file));
   close(file);
-  LAUNCHER_TRY(check("mkdir mask", mkdir(".mask/directory", 0555)));
-  LAUNCHER_TRY(
-      check("remount mask", mount(nullptr, ".mask", nullptr, MS_REMOUNT | MS_BIND | kReadOnly, nullptr)));
-  LAUNCHER_TRY(spec.masks.each([](const wire::Mask& mask) {
-    const char* cover = mask.directory != 0 ? ".mask/directory" : ".mask/file";
+  path = {};
+  LAUNCHER_TRY(check("mkdir mask", mkdir(path.add(place).add("/directory").c_str(), 0555)));
+  return check("remount mask", mount(nullptr, place, nullptr, MS_REMOUNT | MS_BIND | kProc | MS_RDONLY, nullptr));
+}
+
+/// Covers entries of /proc that say something about the host, and makes the rest read-only.
+Failure cover_proc(const wire::Spec& spec, const char* covers) {
+  Text file;
+  Text directory;
+  file.add(covers).add("/file");
+  directory.add(covers).add("/directory");
+  LAUNCHER_TRY(spec.masks.each([&file, &directory](const wire::Mask& mask) {
+    const char* cover = mask.directory != 0 ? directory.c_str() : file.c_str();
     const Failure failure = check("mask proc", mount(cover, relative(mask.path), nullptr, MS_BIND, nullptr));
     return failure.error == ENOENT ? Failure{} : failure;
   }));
-  LAUNCHER_TRY(check("umount mask", umount2(".mask", MNT_DETACH)));
-  return check("rmdir mask", rmdir(".mask"));
+  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | kProc;
+  return check("remount proc", mount(nullptr, "proc", nullptr, kReadOnly, nullptr));
 }
 
-/// Buffers of TCP sockets grow by themselves, up to what is said here for this network namespace.
-Failure bound_tcp() {
+Failure mount_proc() {
+  return check("mount proc", mount("proc", "proc", "proc", kProc, nullptr));
+}
+
+/// Settings of the new user and network namespaces. Buffers of TCP sockets grow by themselves, up to what is
+/// said here.
+Failure restrict_kernel() {
+  LAUNCHER_TRY(write_file("forbid user namespaces", "proc/sys/user/max_user_namespaces", "0"));
   LAUNCHER_TRY(write_file("bound tcp", "proc/sys/net/ipv4/tcp_wmem", "4096 16384 131072"));
   return write_file("bound tcp", "proc/sys/net/ipv4/tcp_rmem", "4096 131072 131072");
 }
 
-Failure mount_proc(const wire::Spec& spec) {
-  LAUNCHER_TRY(check("mount proc", mount("proc", "proc", "proc", kPlain | MS_NOEXEC, nullptr)));
-  LAUNCHER_TRY(write_file("forbid user namespaces", "proc/sys/user/max_user_namespaces", "0"));
-  LAUNCHER_TRY(bound_tcp());
-  LAUNCHER_TRY(mask_proc(spec));
-  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOEXEC | kPlain;
-  return check("remount proc", mount(nullptr, "proc", nullptr, kReadOnly, nullptr));
+Failure build_proc(const wire::Spec& spec) {
+  constexpr const char* kCovers = ".mask";
+  LAUNCHER_TRY(mount_proc());
+  LAUNCHER_TRY(restrict_kernel());
+  LAUNCHER_TRY(check("mkdir mask", mkdir(kCovers, 0700)));
+  LAUNCHER_TRY(make_covers(kCovers));
+  LAUNCHER_TRY(cover_proc(spec, kCovers));
+  LAUNCHER_TRY(check("umount mask", umount2(kCovers, MNT_DETACH)));
+  return check("rmdir mask", rmdir(kCovers));
+}
+
+/// Where a stage keeps the covers: in a place where each sandbox mounts something of its own over them.
+const char* place_of_covers(const wire::Spec& spec) {
+  return spec.steps.each([](const wire::Step& step) {
+    return step.operation == wire::Operation::tmpfs ? relative(step.path) : nullptr;
+  });
 }
 
 Failure mount_terminals() {
@@ -111,18 +135,46 @@ Failure enter_root() {
   return check("remount root", mount(nullptr, "/", nullptr, kReadOnly, nullptr));
 }
 
-}  // namespace
-
-Failure build_root(const wire::Spec& spec, const Trees& trees) {
+Failure begin_root() {
   umask(0);  // modes are as the Spec says
   LAUNCHER_TRY(check("make mounts private", mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr)));
   constexpr const char* kOptions = "size=64m,nr_inodes=16384,mode=0755";
   LAUNCHER_TRY(check("mount root", mount("tmpfs", kStaging, "tmpfs", kPlain, kOptions)));
-  LAUNCHER_TRY(check("chdir staging", chdir(kStaging)));
+  return check("chdir staging", chdir(kStaging));
+}
+
+}  // namespace
+
+Failure build_root(const wire::Spec& spec, const Trees& trees) {
+  LAUNCHER_TRY(begin_root());
   LAUNCHER_TRY(spec.steps.each([&trees](const wire::Step& step) { return perform(step, trees); }));
   LAUNCHER_TRY(mount_terminals());
-  LAUNCHER_TRY(mount_proc(spec));
+  LAUNCHER_TRY(build_proc(spec));
   return enter_root();
+}
+
+Failure build_stage_root(const wire::Spec& spec, const Trees& trees) {
+  LAUNCHER_TRY(begin_root());
+  LAUNCHER_TRY(spec.steps.each([&trees](const wire::Step& step) {
+    return step.operation == wire::Operation::tmpfs ? Failure{} : perform(step, trees);
+  }));
+  LAUNCHER_TRY(mount_proc());
+  const char* covers = place_of_covers(spec);
+  if (covers == nullptr) return Failure{"no memory file system", EINVAL};
+  LAUNCHER_TRY(make_covers(covers));
+  return enter_root();
+}
+
+Failure complete_root(const wire::Spec& spec, Proc proc) {
+  umask(0);
+  LAUNCHER_TRY(check("chdir root", chdir("/")));
+  LAUNCHER_TRY(mount_proc());
+  if (proc == Proc::of_new_namespaces) LAUNCHER_TRY(restrict_kernel());
+  LAUNCHER_TRY(cover_proc(spec, place_of_covers(spec)));
+  LAUNCHER_TRY(spec.steps.each([](const wire::Step& step) {
+    return step.operation == wire::Operation::tmpfs ? mount_tmpfs(step) : Failure{};
+  }));
+  return mount_terminals();
 }
 
 }  // namespace prims::launcher

@@ -2,59 +2,16 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "launcher/channel.h"
 #include "launcher/kernel.h"
 #include "launcher/lock_down.h"
+#include "launcher/newborn.h"
 
 namespace prims::launcher {
 namespace {
-
-/// Every process and byte from here on counts for this sandbox. The descriptors carry the right to do so.
-Failure enter_limits(const wire::Spec& spec) {
-  for (int entry = 0; entry < spec.settings.entries; ++entry) {
-    LAUNCHER_TRY(check("enter limits", write(wire::kFirstEntryFd + entry, "0", 1)));
-  }
-  return {};
-}
-
-Failure wait_at(int barrier) {
-  char go = 0;
-  const ssize_t got = read(barrier, &go, 1);
-  LAUNCHER_TRY(check("wait for the launcher", got));
-  return got == 1 ? Failure{} : Failure{"wait for the launcher", EPIPE};
-}
-
-/// Plain system calls: the C library's setresuid() would concern itself with threads.
-Failure take_identity(std::uint32_t id) {
-  LAUNCHER_TRY(check("setresgid", syscall(SYS_setresgid, id, id, id)));
-  LAUNCHER_TRY(check("setresuid", syscall(SYS_setresuid, id, id, id)));
-  LAUNCHER_TRY(check("die with the launcher", prctl(PR_SET_PDEATHSIG, SIGKILL)));
-  return check("setsid", setsid());
-}
-
-Failure set_names(std::string_view hostname) {
-  constexpr std::string_view kNone = "(none)";
-  LAUNCHER_TRY(check("sethostname", sethostname(hostname.data(), hostname.size())));
-  return check("setdomainname", setdomainname(kNone.data(), kNone.size()));
-}
-
-Failure raise_loopback() {
-  const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  LAUNCHER_TRY(check("loopback socket", socket_fd));
-  ifreq request{};
-  std::strncpy(request.ifr_name, "lo", sizeof request.ifr_name - 1);
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const Failure failure = check("loopback up", ioctl(socket_fd, SIOCSIFFLAGS, &request));
-  close(socket_fd);
-  return failure;
-}
 
 /// The way out of this network namespace: who holds the listening socket decides what comes of a connection.
 Failure pass_broker_socket(std::uint16_t port) {
@@ -88,9 +45,11 @@ Failure execute_init(int program) {
 
 Failure become_init(const FirstProcess& self) {
   const wire::Spec& spec = self.spec;
-  LAUNCHER_TRY(enter_limits(spec));
+  LAUNCHER_TRY(enter_limits(wire::kFirstEntryFd, spec.settings.entries));
   LAUNCHER_TRY(wait_at(self.barrier));
   LAUNCHER_TRY(take_identity(spec.settings.inside_id));
+  LAUNCHER_TRY(die_with_parent());
+  LAUNCHER_TRY(check("setsid", setsid()));
   LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
   LAUNCHER_TRY(set_names(spec.hostname));
   LAUNCHER_TRY(raise_loopback());

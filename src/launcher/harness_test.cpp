@@ -82,7 +82,7 @@ std::string make_spec() {
   const std::string allow_all("\x06\0\0\0\0\0\xff\x7f", 8);
   wire::Writer body;
   body.value(settings).text("harness").bytes(trees_of_host()).bytes(steps_of_root()).bytes(masks.take());
-  body.bytes(limits.take()).bytes(rules.take()).bytes(allow_all);
+  body.bytes(limits.take()).bytes(rules.take()).bytes("").bytes(allow_all).bytes("");
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());
   wire::Writer whole;

@@ -12,6 +12,7 @@
 #include "launcher/census.h"
 #include "launcher/channel.h"
 #include "launcher/lock_down.h"
+#include "launcher/newborn.h"
 #include "launcher/program.h"
 #include "launcher/spec_file.h"
 #include "launcher/usage.h"
@@ -25,38 +26,29 @@ struct Init {
   char buffer[wire::kMaxMessage] = {};
 };
 
-/// Nobody may look into this process or outlive its launcher, and its standard descriptors are the sandbox's
-/// own.
+/// Nobody may look into this process, not even at its namespaces.
+Failure close_to_view() {
+  return check("not dumpable", prctl(PR_SET_DUMPABLE, 0));
+}
+
+/// It dies with its launcher, and its standard descriptors are the sandbox's own.
 Failure harden() {
-  LAUNCHER_TRY(check("not dumpable", prctl(PR_SET_DUMPABLE, 0)));
   LAUNCHER_TRY(check("name", prctl(PR_SET_NAME, "init")));
-  LAUNCHER_TRY(check("die with the launcher", prctl(PR_SET_PDEATHSIG, SIGKILL)));
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  LAUNCHER_TRY(check("open /dev/null", null));
-  for (int fd = 0; fd < 3; ++fd) LAUNCHER_TRY(check("standard descriptors", fd == null ? 0 : dup2(null, fd)));
-  if (null > 2) close(null);
+  LAUNCHER_TRY(die_with_parent());
+  LAUNCHER_TRY(take_null_descriptors());
   return check("close on exec", fcntl(wire::kInitFd, F_SETFD, FD_CLOEXEC));
 }
 
-Failure watch_children(Init& self) {
-  sigset_t all;
-  sigfillset(&all);
-  LAUNCHER_TRY(check("block signals", sigprocmask(SIG_SETMASK, &all, nullptr)));
-  sigset_t children;
-  sigemptyset(&children);
-  sigaddset(&children, SIGCHLD);
-  self.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-  return check("signalfd", self.children);
-}
 
-Failure get_ready(Init& self) {
-  wire::Spec spec;
+/// A program that will join is none of its descendants, and must find these namespaces and get its signals all
+/// the same.
+Failure get_ready(Init& self, const wire::Spec& spec, Origin origin) {
+  const bool joins = origin == Origin::joined;
   LAUNCHER_TRY(harden());
-  LAUNCHER_TRY(watch_children(self));
-  LAUNCHER_TRY(map_spec(spec));
-  close(wire::kSpecFd);
-  LAUNCHER_TRY(restrict_files(spec));
-  LAUNCHER_TRY(filter_system_calls(spec));
+  LAUNCHER_TRY(joins ? check("dumpable", prctl(PR_SET_DUMPABLE, 1)) : close_to_view());
+  LAUNCHER_TRY(watch_children(self.children));
+  LAUNCHER_TRY(restrict_files(spec, joins ? SignalScope::open : SignalScope::own_domain));
+  LAUNCHER_TRY(filter_system_calls(spec.filter));
   wire::Notice notice;
   notice.kind = wire::NoticeKind::ready;
   return send_notice(wire::kInitFd, notice);
@@ -90,6 +82,18 @@ bool reap(Init& self) {
   }
 }
 
+/// The program has joined from outside; the one who brought it has ended, so it is a child of this process by
+/// now or in a moment. One that has ended meanwhile was reaped as a stranger.
+Failure adopt(Init& self, pid_t pid) {
+  if (pid < 2) return Failure{"adopt the program", EINVAL};
+  LAUNCHER_TRY(check("adopt the program", kill(pid, 0)));
+  LAUNCHER_TRY(close_to_view());
+  self.program = pid;
+  wire::Notice notice;
+  notice.kind = wire::NoticeKind::joined;
+  return send_notice(wire::kInitFd, notice);
+}
+
 /// False: the server is gone, or the program could not be started.
 bool serve_request(Init& self) {
   Message message;
@@ -100,19 +104,28 @@ bool serve_request(Init& self) {
     kill(self.program, static_cast<int>(request.value));
     return true;
   }
-  if (request.kind != wire::RequestKind::start || self.program != 0) return false;
-  if (const Failure failure = start_program(reader, message, self.program)) {
-    send_failure(wire::kInitFd, failure);
-    return false;
-  }
-  return true;
+  if (self.program != 0) return false;
+  Failure failure{"unknown request", EPROTO};
+  if (request.kind == wire::RequestKind::start) failure = start_program(reader, message, self.program);
+  if (request.kind == wire::RequestKind::adopt) failure = adopt(self, static_cast<pid_t>(request.value));
+  if (failure) send_failure(wire::kInitFd, failure);
+  return !failure;
 }
 
 }  // namespace
 
 int run_init() {
+  wire::Spec spec;
+  const Failure failure = map_spec(wire::kSpecFd, spec);
+  close(wire::kSpecFd);
+  if (!failure) return serve_as_init(spec, Origin::started);
+  send_failure(wire::kInitFd, failure);
+  return 1;
+}
+
+int serve_as_init(const wire::Spec& spec, Origin origin) {
   static Init self;
-  if (const Failure failure = get_ready(self)) {
+  if (const Failure failure = get_ready(self, spec, origin)) {
     send_failure(wire::kInitFd, failure);
     return 1;
   }

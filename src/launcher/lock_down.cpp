@@ -87,14 +87,15 @@ Failure drop_privileges(const wire::Spec& spec) {
   return check("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
-Failure restrict_files(const wire::Spec& spec) {
+Failure restrict_files(const wire::Spec& spec, SignalScope signals) {
   const int abi = kernel::landlock_create_ruleset(nullptr, 0, kernel::kRulesetVersion);
   if (abi < 1) return spec.has(wire::kLandlockRequired) ? Failure{"landlock", errno} : Failure{};
   kernel::RulesetAttributes attributes;
   attributes.handled_fs = known_rights(abi);
   std::size_t size = sizeof attributes.handled_fs;
   if (abi >= 6) {
-    attributes.scoped = kernel::kScopeAbstractUnix | kernel::kScopeSignal;
+    attributes.scoped = kernel::kScopeAbstractUnix;
+    if (signals == SignalScope::own_domain) attributes.scoped |= kernel::kScopeSignal;
     size = sizeof attributes;
   }
   const int ruleset = kernel::landlock_create_ruleset(&attributes, size, 0);
@@ -107,10 +108,10 @@ Failure restrict_files(const wire::Spec& spec) {
   return failure;
 }
 
-Failure filter_system_calls(const wire::Spec& spec) {
+Failure filter_system_calls(std::string_view filter) {
   sock_fprog program{};
-  program.len = static_cast<unsigned short>(spec.filter.size() / sizeof(sock_filter));
-  program.filter = reinterpret_cast<sock_filter*>(const_cast<char*>(spec.filter.data()));
+  program.len = static_cast<unsigned short>(filter.size() / sizeof(sock_filter));
+  program.filter = reinterpret_cast<sock_filter*>(const_cast<char*>(filter.data()));
   return check("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
 }
 

@@ -1,6 +1,8 @@
 // Everything that a process gives up before it runs code of others. None of it can be taken back.
 #pragma once
 
+#include <string_view>
+
 #include "launcher/failure.h"
 #include "launcher/wire.h"
 
@@ -11,9 +13,11 @@ Failure drop_privileges(const wire::Spec& spec);
 
 /// Landlock by the best ABI of this kernel, with its scopes. Rules name directories as they are mounted now;
 /// what is mounted later below one of them falls under its rule.
-Failure restrict_files(const wire::Spec& spec);
+/// `signals`: whether signals to processes outside of this domain are refused as well.
+enum class SignalScope { own_domain, open };
+Failure restrict_files(const wire::Spec& spec, SignalScope signals = SignalScope::own_domain);
 
-/// The last step: the seccomp filter of the Spec.
-Failure filter_system_calls(const wire::Spec& spec);
+/// The last step: a seccomp filter of the Spec.
+Failure filter_system_calls(std::string_view filter);
 
 }  // namespace prims::launcher

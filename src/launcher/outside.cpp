@@ -9,11 +9,13 @@
 
 #include "launcher/attach.h"
 #include "launcher/channel.h"
+#include "launcher/descriptors.h"
 #include "launcher/files.h"
 #include "launcher/first_process.h"
 #include "launcher/kernel.h"
 #include "launcher/namespaces.h"
 #include "launcher/spec_file.h"
+#include "launcher/stage.h"
 #include "launcher/text.h"
 #include "launcher/trees.h"
 #include "launcher/usage.h"
@@ -29,11 +31,9 @@ struct Launcher {
   int first_pidfd = -1;
   int barrier = -1;
   OwnerNamespace owner;
+  OwnerNamespace slot_owners[wire::kMaxSlots];  ///< of a stage, made when first needed
   char buffer[wire::kMaxMessage] = {};
 };
-
-constexpr std::uint64_t kNamespaces =
-    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 
 Failure take_trees(Launcher& self) {
   for (int& fd : self.trees.fds) fd = -1;
@@ -48,11 +48,12 @@ Failure create_first_process(Launcher& self) {
   LAUNCHER_TRY(check("open the launcher", program));
   int ends[2] = {};
   LAUNCHER_TRY(check("barrier", pipe2(ends, O_CLOEXEC)));
-  self.first_pid = kernel::clone3(kNamespaces | CLONE_PIDFD, &self.first_pidfd);
+  self.first_pid = kernel::clone3(kSandboxNamespaces | CLONE_PIDFD, &self.first_pidfd);
   LAUNCHER_TRY(check("clone", self.first_pid));
   if (self.first_pid == 0) {
     close(ends[1]);
-    send_failure(wire::kInitFd, become_init({self.spec, self.trees, ends[0], program}));
+    const FirstProcess first{self.spec, self.trees, ends[0], program};
+    send_failure(wire::kInitFd, self.spec.has(wire::kStage) ? become_stage(first) : become_init(first));
     _exit(1);
   }
   close(ends[0]);
@@ -103,7 +104,7 @@ Failure reset_signals() {
 Failure make_sandbox(Launcher& self) {
   LAUNCHER_TRY(check("die with the server", prctl(PR_SET_PDEATHSIG, SIGKILL)));
   LAUNCHER_TRY(reset_signals());
-  LAUNCHER_TRY(map_spec(self.spec));
+  LAUNCHER_TRY(map_spec(wire::kSpecFd, self.spec));
   const auto first_unused = static_cast<unsigned>(wire::kFirstEntryFd + self.spec.settings.entries);
   LAUNCHER_TRY(check("close descriptors", kernel::close_range(first_unused, ~0U, 0)));
   const wire::Settings& settings = self.spec.settings;
@@ -112,14 +113,14 @@ Failure make_sandbox(Launcher& self) {
   } else {
     LAUNCHER_TRY(check("setgroups", syscall(SYS_setgroups, 0, nullptr)));
     if (settings.owner_id != settings.outside_uid) {
-      LAUNCHER_TRY(make_owner_namespace(settings, self.owner));
+      const wire::Slot user{settings.outside_uid, settings.outside_gid};
+      LAUNCHER_TRY(make_owner_namespace(settings.owner_id, user, self.owner));
     }
   }
   LAUNCHER_TRY(take_trees(self));
   LAUNCHER_TRY(create_first_process(self));
   LAUNCHER_TRY(prefer_as_memory_victim(self.first_pid));
-  LAUNCHER_TRY(write_id_maps(self.first_pid, {settings.inside_id, settings.outside_uid},
-                             {settings.inside_id, settings.outside_gid}));
+  LAUNCHER_TRY(write_stage_maps(self.first_pid, self.spec));
   LAUNCHER_TRY(announce(self));
   if (self.spec.has(wire::kAwaitProceed)) LAUNCHER_TRY(await_proceed(self));
   LAUNCHER_TRY(check("open the barrier", write(self.barrier, "", 1)));
@@ -142,15 +143,39 @@ int report_end(const Launcher& self) {
   return 0;
 }
 
+Failure slot_owner(Launcher& self, std::uint32_t slot, int& fd) {
+  OwnerNamespace& owner = self.slot_owners[slot];
+  std::uint32_t number = 0;
+  const Failure failure = self.spec.slots.each([&](const wire::Slot& user) {
+    if (number++ != slot || owner.fd >= 0) return Failure{};
+    LAUNCHER_TRY(make_owner_namespace(self.spec.settings.owner_id, user, owner));
+    return check("reap the owner namespace", waitpid(owner.process, nullptr, 0));
+  });
+  fd = owner.fd;
+  return failure;
+}
+
+/// One sandbox of a stage, named by the pidfd of its init.
+Failure aim_at_slot(Launcher& self, const Message& message, std::uint32_t slot, AttachTarget& target) {
+  if (slot >= self.spec.settings.slots) return Failure{"attach: slot", EPROTO};
+  target.first_pidfd = message.descriptors[0];
+  return slot_owner(self, slot, target.owner_namespace);
+}
+
 /// False: the server is gone or asks for nonsense, and the sandbox goes too.
 bool serve_request(Launcher& self) {
   Message message;
   if (receive(wire::kControlFd, self.buffer, sizeof self.buffer, message)) return false;
   wire::Reader reader(message.data);
-  if (reader.value<wire::Request>().kind != wire::RequestKind::attach) return false;
-  const AttachTarget target{self.first_pidfd, self.owner.fd, self.spec.has(wire::kOrdinaryUser)};
+  const auto request = reader.value<wire::Request>();
+  if (request.kind != wire::RequestKind::attach) return false;
+  AttachTarget target{self.first_pidfd, self.owner.fd, self.spec.has(wire::kOrdinaryUser)};
   std::size_t number = 0;
-  if (const Failure failure = attach_all(target, reader, number)) {
+  Failure failure;
+  if (message.descriptor_count > 0) failure = aim_at_slot(self, message, request.value, target);
+  if (!failure) failure = attach_all(target, reader, number);
+  close_all(message);
+  if (failure) {
     send_failure(wire::kControlFd, failure, static_cast<int>(number));
     return true;
   }

@@ -7,6 +7,6 @@
 namespace prims::launcher {
 
 /// `spec` keeps views into the mapping, which stays.
-Failure map_spec(wire::Spec& spec);
+Failure map_spec(int file, wire::Spec& spec);
 
 }  // namespace prims::launcher

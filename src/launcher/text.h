@@ -7,9 +7,10 @@
 
 namespace prims::launcher {
 
-class Text {
+template <std::size_t kSize>
+class BasicText {
  public:
-  Text& add(std::string_view piece) {
+  BasicText& add(std::string_view piece) {
     for (const char c : piece) {
       if (size_ + 1 < sizeof data_) data_[size_++] = c;
     }
@@ -17,7 +18,7 @@ class Text {
     return *this;
   }
 
-  Text& add(std::uint64_t number, unsigned base = 10) {
+  BasicText& add(std::uint64_t number, unsigned base = 10) {
     char digits[24];
     std::size_t at = sizeof digits;
     do {
@@ -31,8 +32,10 @@ class Text {
   std::string_view view() const { return {data_, size_}; }
 
  private:
-  char data_[256] = {};
+  char data_[kSize] = {};
   std::size_t size_ = 0;
 };
+
+using Text = BasicText<256>;
 
 }  // namespace prims::launcher

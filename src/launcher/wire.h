@@ -12,13 +12,17 @@
 namespace prims::launcher::wire {
 
 inline constexpr std::uint32_t kMagic = 0x424d'5250;  // "PRMB"
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 
 /// Descriptors that the launcher starts with.
 inline constexpr int kControlFd = 3;     ///< to the server: attachments, and the end of everything
 inline constexpr int kInitFd = 4;        ///< the socket of init to the server
 inline constexpr int kSpecFd = 5;        ///< the Spec, a sealed memory file
 inline constexpr int kFirstEntryFd = 6;  ///< files that put their writer under the limits of this sandbox
+
+/// Descriptors that a template program starts with: the socket on which it is asked for forks, and the Spec.
+inline constexpr int kForkFd = 3;
+inline constexpr int kForkSpecFd = 4;
 
 /// argv[0] of the two roles of the one program.
 inline constexpr const char* kLauncherName = "prims-launcher";
@@ -30,6 +34,7 @@ inline constexpr std::size_t kMaxTrees = 128;
 inline constexpr std::size_t kMaxAttachments = 32;
 inline constexpr std::size_t kMaxDescriptors = 32;
 inline constexpr std::size_t kMaxStrings = 2048;
+inline constexpr std::size_t kMaxSlots = 128;
 
 // --- the Spec
 // -------------------------------------------------------------------------------------------------------
@@ -46,6 +51,7 @@ enum SpecFlags : std::uint32_t {
   kLoopbackBroker = 2,    ///< listen on 127.0.0.1:broker_port and pass the socket out
   kAwaitProceed = 4,      ///< the server puts the first process under limits before it goes on
   kLandlockRequired = 8,  ///< a kernel without Landlock is a failure
+  kStage = 16,            ///< the first process stays a stage, which makes sandboxes (stage.h)
 };
 
 struct Settings {
@@ -56,6 +62,8 @@ struct Settings {
   std::uint32_t owner_id = 0;  ///< uid and gid that own files of attachments on the host
   std::uint16_t broker_port = 0;
   std::uint16_t entries = 0;  ///< descriptors from kFirstEntryFd on
+  std::uint16_t slots = 0;    ///< stage: sandboxes at once
+  std::uint16_t member_entries = 0;  ///< stage: entries of each sandbox's own limits
 };
 
 enum TreeFlags : std::uint32_t {
@@ -83,8 +91,11 @@ enum class Rights : std::uint32_t { read = 1, write = 2, device = 3 };
 enum class RequestKind : std::uint32_t {
   proceed = 1,  ///< control: the first process is under limits
   attach = 2,   ///< control: a list of source, target, TreeFlags
-  start = 3,    ///< init: directory, argv, environment; descriptors 0.. travel with it
-  signal = 4,   ///< init: `value` is the number
+  start = 3,    ///< init, stage: directory, argv, environment; descriptors 0.. travel with it
+  signal = 4,   ///< init, stage: `value` is the number
+  make = 5,     ///< stage: a sandbox in slot `value`; the socket of its init and its entries travel with it
+  join = 6,     ///< template program: fork into a sandbox; its pidfd, entries, descriptors 0.. travel with it
+  adopt = 7,    ///< init of a stage's sandbox: `value` is the pid of the program, which has joined
 };
 
 struct Request {
@@ -92,7 +103,9 @@ struct Request {
   std::uint32_t value = 0;
 };
 
-/// start: this many of the descriptors 0, 1, 2 are missing, as bits. They become /dev/null.
+/// An attach request for one sandbox of a stage carries the pidfd of its init, and its slot in `value`.
+
+/// start, join: this many of the descriptors 0, 1, 2 are missing, as bits. They become /dev/null.
 struct StartHeader {
   std::uint32_t missing = 0;
   std::uint32_t arguments = 0;
@@ -100,13 +113,17 @@ struct StartHeader {
 };
 
 enum class NoticeKind : std::uint32_t {
-  created = 1,   ///< control: the first process exists; `value` is its pid, its pidfd travels with it
+  created = 1,   ///< control: the first process exists; `value` is its pid, its pidfd travels with it.
+                 ///< stage: the same of a sandbox in slot `value`
   attached = 2,  ///< control
-  ended = 3,     ///< control: every process of the sandbox is gone; `usage` covers all of them
+  ended = 3,     ///< control: every process of the sandbox is gone; `usage` covers all of them.
+                 ///< stage: the same of the sandbox in slot `value`
   failed = 4,    ///< both: `step` and `error`; `value` is the attachment's number where it concerns one
   broker = 5,    ///< init: the listening socket travels with it
-  ready = 6,     ///< init: locked down, waits for start
+  ready = 6,     ///< init: locked down, waits for start; template program: waits for its first fork
   exited = 7,    ///< init: `value` is the wait status of the program, `threads` what there was at its end
+  joined = 8,    ///< template program: its fork is in the sandbox; `value` is its pid there.
+                 ///< init: it is the program of this sandbox now
 };
 
 struct CpuUsage {
@@ -200,6 +217,11 @@ struct Rule {
   std::string_view path;
   Rights rights{};
 };
+/// Host uid and gid of the sandbox in one slot, as root.
+struct Slot {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
 struct Attach {
   std::string_view source;
   std::string_view target;
@@ -265,6 +287,12 @@ inline bool read(Reader& reader, Rule& rule) {
          rule.rights <= Rights::device;
 }
 
+inline bool read(Reader& reader, Slot& slot) {
+  slot.uid = reader.value<std::uint32_t>();
+  slot.gid = reader.value<std::uint32_t>();
+  return reader.good() && slot.uid != 0 && slot.gid != 0;
+}
+
 inline bool read(Reader& reader, Attach& attach) {
   attach.source = reader.text();
   attach.target = reader.text();
@@ -278,6 +306,8 @@ class List {
  public:
   List() = default;
   explicit List(std::string_view raw) : raw_(raw) {}
+
+  bool empty() const { return raw_.empty(); }
 
   bool check(std::size_t most) const {
     Reader reader(raw_);
@@ -313,10 +343,17 @@ struct Spec {
   List<Mask> masks;
   List<Limit> limits;
   List<Rule> rules;
-  std::string_view filter;  ///< an array of sock_filter
+  List<Slot> slots;                  ///< as root one for each; empty: all sandboxes have the stage's ids
+  std::string_view filter;           ///< of guests and their init: an array of sock_filter
+  std::string_view template_filter;  ///< of a stage's template program; empty otherwise
 
   bool has(SpecFlags flag) const { return (settings.flags & flag) != 0; }
+  bool each_slot_has_its_own_ids() const { return !slots.empty(); }
 };
+
+inline bool is_filter(std::string_view raw) {
+  return !raw.empty() && raw.size() % 8 == 0 && raw.size() / 8 <= 4096;
+}
 
 /// Nothing when all is well, otherwise what is wrong with it.
 inline const char* decode(std::string_view raw, Spec& spec) {
@@ -332,7 +369,9 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   spec.masks = List<Mask>(reader.bytes());
   spec.limits = List<Limit>(reader.bytes());
   spec.rules = List<Rule>(reader.bytes());
+  spec.slots = List<Slot>(reader.bytes());
   spec.filter = reader.bytes();
+  spec.template_filter = reader.bytes();
   if (!reader.good() || !reader.done()) return "spec: truncated";
   constexpr std::size_t kMany = 100'000;
   if (!spec.trees.check(kMaxTrees)) return "spec: trees";
@@ -340,11 +379,13 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   if (!spec.masks.check(kMany)) return "spec: masks";
   if (!spec.limits.check(kMany)) return "spec: limits";
   if (!spec.rules.check(kMany)) return "spec: rules";
-  if (spec.filter.empty() || spec.filter.size() % 8 != 0 || spec.filter.size() / 8 > 4096)
-    return "spec: filter";
+  if (!spec.slots.check(kMaxSlots) || spec.settings.slots > kMaxSlots) return "spec: slots";
+  if (!is_filter(spec.filter)) return "spec: filter";
+  if (spec.has(kStage) != is_filter(spec.template_filter)) return "spec: template filter";
   if (spec.settings.outside_uid == 0 || spec.settings.outside_gid == 0)
     return "spec: maps to host uid or gid 0";
-  if (spec.settings.entries > kMaxEntries) return "spec: entries";
+  if (spec.settings.entries > kMaxEntries || spec.settings.member_entries > kMaxEntries)
+    return "spec: entries";
   return nullptr;
 }
 

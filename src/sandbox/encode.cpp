@@ -99,6 +99,18 @@ std::string encode_rules(const Root& root) {
   return writer.take();
 }
 
+std::string encode_slots(const std::vector<wire::Slot>& slots) {
+  wire::Writer writer;
+  for (const wire::Slot& slot : slots) writer.value(slot.uid).value(slot.gid);
+  return writer.take();
+}
+
+/// Which of the standard descriptors do not come along, as bits.
+template <class Spec>
+std::uint32_t missing_descriptors(const Spec& spec) {
+  return (spec.standard_input ? 0U : 1U) | (spec.standard_output ? 0U : 2U) | (spec.standard_error ? 0U : 4U);
+}
+
 }  // namespace
 
 std::vector<ProcMask> proc_masks() {
@@ -125,7 +137,8 @@ Result<std::string> encode_spec(const PrepareSpec& spec, const HostPart& host) {
   wire::Writer body;
   body.value(host.settings).text(spec.hostname);
   body.bytes(tree.trees()).bytes(tree.steps()).bytes(encode_masks(host.masks));
-  body.bytes(encode_limits(host.rlimits)).bytes(encode_rules(spec.root)).bytes(filter);
+  body.bytes(encode_limits(host.rlimits)).bytes(encode_rules(spec.root)).bytes(encode_slots(host.slots));
+  body.bytes(filter).bytes(std::string(host.template_filter.begin(), host.template_filter.end()));
 
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());
@@ -134,12 +147,12 @@ Result<std::string> encode_spec(const PrepareSpec& spec, const HostPart& host) {
   return whole.take() + body.take();
 }
 
-Result<std::string> encode_attach(const std::vector<Attachment>& attachments) {
+Result<std::string> encode_attach(const std::vector<Attachment>& attachments, std::uint32_t slot) {
   if (attachments.size() > wire::kMaxAttachments) {
     return fail(Kind::invalid_input, fmt::format("at most {} attachments", wire::kMaxAttachments));
   }
   wire::Writer writer;
-  writer.value(wire::Request{wire::RequestKind::attach});
+  writer.value(wire::Request{wire::RequestKind::attach, slot});
   for (const Attachment& attachment : attachments) {
     const bool read_only = attachment.access == Access::read_only;
     writer.text(attachment.source).text(attachment.target);
@@ -155,9 +168,7 @@ Result<std::string> encode_start(const StartSpec& spec) {
     return fail(Kind::invalid_input, "too many arguments, variables or descriptors");
   }
   wire::StartHeader header;
-  if (!spec.standard_input) header.missing |= 1;
-  if (!spec.standard_output) header.missing |= 2;
-  if (!spec.standard_error) header.missing |= 4;
+  header.missing = missing_descriptors(spec);
   header.arguments = static_cast<std::uint32_t>(spec.argv.size());
   header.variables = static_cast<std::uint32_t>(spec.environment.size());
   wire::Writer writer;
@@ -167,6 +178,12 @@ Result<std::string> encode_start(const StartSpec& spec) {
   if (writer.size() > wire::kMaxMessage)
     return fail(Kind::invalid_input, "arguments and environment are too long");
   return writer.take();
+}
+
+std::string encode_join(const ForkSpec& spec, std::size_t entries) {
+  wire::Writer writer;
+  writer.value(wire::Request{wire::RequestKind::join, static_cast<std::uint32_t>(entries)});
+  return writer.value(missing_descriptors(spec)).take();
 }
 
 std::string encode_request(wire::RequestKind kind, std::uint32_t value) {

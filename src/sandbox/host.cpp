@@ -14,6 +14,7 @@
 #include "sandbox/process.h"
 #include "sandbox/seccomp_policy.h"
 #include "sandbox/spawn.h"
+#include "sandbox/stage.h"
 #include "sandbox/uid_pool.h"
 
 namespace prims::sandbox {
@@ -30,6 +31,7 @@ struct Machine {
   std::optional<UidPool> uids;  ///< as root
   std::vector<ProcMask> masks;
   std::vector<std::uint8_t> filter;
+  std::vector<std::uint8_t> template_filter;
   Tier tier = Tier::none;
   bool landlock = false;  ///< this kernel has it, so every sandbox must get it
 };
@@ -53,8 +55,21 @@ class LinuxHost final : public Host {
     co_return make_sandbox(std::move(process));
   }
 
-  io::Task<Result<std::unique_ptr<Template>>> make_template(TemplateSpec) override {
-    co_return fail(Kind::unavailable, "templates do not exist on this host");
+  io::Task<Result<std::unique_ptr<Template>>> make_template(TemplateSpec spec) override {
+    const io::Executor executor = co_await io::this_executor;
+    PRIMS_CO_ASSIGN_OR_RETURN(const std::shared_ptr<Stage> stage, launch_stage(&spec));
+    stage->listen(executor);
+    std::unique_ptr<Template> handle = sandbox::make_template(stage);  // ends it when something fails
+    auto ready = co_await Process::prepared(stage, Deadline::after(kPrepareTime));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(ready));
+    auto attached = co_await Process::attach(stage, std::move(spec.attachments));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
+    auto started = co_await Process::start(stage, std::move(spec.start));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(started));
+    stage->listen_to_program(executor);
+    auto warm = co_await Stage::warmed_up(stage, Deadline::after(spec.warm_up));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(warm));
+    co_return handle;
   }
 
   uid_t workspace_owner() const override {
@@ -65,21 +80,63 @@ class LinuxHost final : public Host {
 
  private:
   Result<std::shared_ptr<Process>> launch(const PrepareSpec& spec) {
+    PRIMS_ASSIGN_OR_RETURN(Holdings holdings, hold(spec.limits));
+    const auto entries = holdings.limits->entries();
+    PRIMS_ASSIGN_OR_RETURN(const std::string encoded, encode_spec(spec, part_for(spec, holdings)));
+    PRIMS_ASSIGN_OR_RETURN(Launched launched, spawn_launcher(machine_.launcher.get(), encoded, entries));
+    return std::make_shared<LaunchedProcess>(std::move(launched), std::move(holdings));
+  }
+
+  Result<std::shared_ptr<Stage>> launch_stage(TemplateSpec* spec) {
+    if (spec->forks == 0 || spec->forks > wire::kMaxSlots) {
+      return fail(Kind::invalid_input, fmt::format("a template has 1 to {} forks", wire::kMaxSlots));
+    }
+    PRIMS_ASSIGN_OR_RETURN(Holdings holdings, hold(spec->limits));
+    const auto entries = holdings.limits->entries();
+    StagePlan plan{.slots = spec->forks, .leases = {}, .limits = spec->prepare.limits, .make_group = {}};
+    plan.make_group = [this, limits = plan.limits] { return make_group(limits); };
+    HostPart part = part_for(spec->prepare, holdings);
+    part.settings.flags |= wire::kStage;
+    part.settings.slots = static_cast<std::uint16_t>(plan.slots);
+    part.settings.member_entries = part.settings.entries;
+    part.template_filter = machine_.template_filter;
+    for (std::uint32_t slot = 0; machine_.uids && slot < plan.slots; ++slot) {
+      PRIMS_ASSIGN_OR_RETURN(UidLease lease, machine_.uids->lease());
+      part.slots.push_back({lease.uid(), lease.uid()});
+      plan.leases.push_back(std::move(lease));
+    }
+    PRIMS_ASSIGN_OR_RETURN(const std::string encoded, encode_spec(spec->prepare, part));
+    PRIMS_ASSIGN_OR_RETURN(Launched launched, spawn_launcher(machine_.launcher.get(), encoded, entries));
+    PRIMS_ASSIGN_OR_RETURN(SocketPair sockets, make_sockets());
+    spec->start.extra.clear();
+    spec->start.extra.push_back(std::move(sockets.theirs));
+    spec->start.extra.push_back(std::move(launched.spec));
+    return std::make_shared<Stage>(std::move(launched), std::move(holdings), std::move(sockets.ours),
+                                   std::move(plan));
+  }
+
+  Result<std::unique_ptr<LimitGroup>> make_group(const Limits& limits) {
+    return machine_.limits->make_group("s-" + random_token(), limits);
+  }
+
+  Result<Holdings> hold(const Limits& limits) {
     Holdings holdings;
-    holdings.requested = spec.limits;
+    holdings.requested = limits;
     if (machine_.uids) {
       PRIMS_ASSIGN_OR_RETURN(holdings.lease, machine_.uids->lease());
     }
-    PRIMS_ASSIGN_OR_RETURN(holdings.limits, machine_.limits->make_group("s-" + random_token(), spec.limits));
-    const auto entries = holdings.limits->entries();
-    holdings.add_to_limits = entries.empty();
-    const HostPart part{.settings = settings_for(spec, holdings),
-                        .masks = machine_.masks,
-                        .rlimits = machine_.limits->rlimits(spec.limits),
-                        .filter = machine_.filter};
-    PRIMS_ASSIGN_OR_RETURN(const std::string encoded, encode_spec(spec, part));
-    PRIMS_ASSIGN_OR_RETURN(Launched launched, spawn_launcher(machine_.launcher.get(), encoded, entries));
-    return std::make_shared<Process>(std::move(launched), std::move(holdings));
+    PRIMS_ASSIGN_OR_RETURN(holdings.limits, make_group(limits));
+    holdings.add_to_limits = holdings.limits->entries().empty();
+    return holdings;
+  }
+
+  HostPart part_for(const PrepareSpec& spec, const Holdings& holdings) const {
+    return {.settings = settings_for(spec, holdings),
+            .masks = machine_.masks,
+            .rlimits = machine_.limits->rlimits(spec.limits),
+            .filter = machine_.filter,
+            .slots = {},
+            .template_filter = {}};
   }
 
   wire::Settings settings_for(const PrepareSpec& spec, const Holdings& holdings) const {
@@ -120,6 +177,7 @@ Result<std::unique_ptr<Host>> make_host(const HostOptions& options, Tier tier) {
   const MemoryFiles files =
       machine.limits->counts_unmapped_memory() ? MemoryFiles::allowed : MemoryFiles::refused;
   PRIMS_ASSIGN_OR_RETURN(machine.filter, compile_seccomp(files));
+  PRIMS_ASSIGN_OR_RETURN(machine.template_filter, compile_seccomp(files, Role::template_program));
   PRIMS_ASSIGN_OR_RETURN(machine.launcher, load_launcher());
   if (::geteuid() == 0) {
     PRIMS_ASSIGN_OR_RETURN(machine.uids, UidPool::open(options.first_uid, options.uid_count));

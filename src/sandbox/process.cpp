@@ -34,14 +34,6 @@ Milliseconds cpu_time(const wire::CpuUsage& usage) {
   return Milliseconds((usage.user_us + usage.system_us) / 1000);
 }
 
-/// So that the program may open /dev/stdout and its like: that asks for rights on the pipe itself, which is
-/// the server's.
-void give_pipe(const UniqueFd& fd, uid_t uid) {
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return;
-  if (::fchown(fd.get(), uid, uid) != 0) log::debug("sandbox: chown of a pipe: {}", errno_text(errno));
-}
-
 std::string describe(const wire::Notice& notice) {
   const std::string reason = notice.error == 0 ? "" : fmt::format(": {}", errno_text(notice.error));
   return fmt::format("{}{}", notice.step, reason);
@@ -49,60 +41,20 @@ std::string describe(const wire::Notice& notice) {
 
 }  // namespace
 
-Process::Process(Launched launched, Holdings holdings)
-    : launcher_(std::move(launched.control)),
-      init_(std::move(launched.init)),
-      launcher_pidfd_(std::move(launched.pidfd)),
-      holdings_(std::move(holdings)) {}
-
-/// Without finish() behind it only when the loop is gone: then what is left is killed and waited for here, so
-/// that neither a zombie nor a used uid remains.
-Process::~Process() {
-  if (reaped_) return;
-  kill_processes();
-  launcher::kernel::pidfd_send_signal(launcher_pidfd_.get(), SIGKILL);
-  siginfo_t info{};
-  while (::waitid(P_PIDFD, static_cast<id_t>(launcher_pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
-  }
-  pollfd init{init_pidfd_.get(), POLLIN, 0};
-  if (init_pidfd_) ::poll(&init, 1, static_cast<int>(kAnswerTime.count()));
+void give_pipe(const UniqueFd& fd, uid_t uid) {
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  if (::fchown(fd.get(), uid, uid) != 0) log::debug("sandbox: chown of a pipe: {}", errno_text(errno));
 }
 
 void Process::listen(const io::Executor& executor) {
-  io::spawn(executor, listen_to_launcher(shared_from_this()), "launcher of a sandbox");
+  io::spawn(executor, see_to_the_end(shared_from_this()), "end of a sandbox");
   io::spawn(executor, listen_to_init(shared_from_this()), "init of a sandbox");
   io::spawn(executor, watch_limits(shared_from_this()), "limits of a sandbox");
 }
 
-// --- what launcher and init say
+// --- what init says
 // -------------------------------------------------------------------------------------
-
-/// Ends when launcher and init are gone and reaped; init with its pid namespace goes before the launcher, or
-/// is killed by the kernel because the launcher went.
-io::Task<> Process::listen_to_launcher(std::shared_ptr<Process> self) {
-  for (;;) {
-    auto received = co_await self->launcher_.receive();
-    if (!received) break;
-    self->on_launcher(*std::move(received));
-  }
-  auto ended = co_await io::wait_process(self->launcher_pidfd_.get(), Deadline::never());
-  if (!ended) log::error("sandbox: {}", ended.error().message);
-  self->reaped_ = ended.has_value();
-  if (self->init_pidfd_) {
-    self->kill_processes();  // a launcher that was killed at the wrong moment does not take init along
-    auto gone = co_await io::wait_readable(self->init_pidfd_.get(), Deadline::never());
-    if (!gone) log::error("sandbox: {}", gone.error().message);
-  }
-  auto closed = co_await self->init_closed_.wait();
-  if (!closed) co_return;
-  const bool killed = self->outcome_.has_value();
-  const UniqueFd measured = killed ? UniqueFd() : self->holdings_.limits->close_directories();
-  if (measured) {
-    auto done = co_await io::wait_readable(measured.get(), Deadline::after(kLastWalkTime));
-    if (!done) log::warning("sandbox: size of the workspace at the end: {}", done.error().message);
-  }
-  self->settle();
-}
 
 io::Task<> Process::listen_to_init(std::shared_ptr<Process> self) {
   for (;;) {
@@ -123,34 +75,19 @@ io::Task<> Process::watch_limits(std::shared_ptr<Process> self) {
   }
 }
 
-void Process::on_launcher(Received received) {
-  switch (received.notice.kind) {
-    case wire::NoticeKind::created:
-      return on_created(std::move(received));
-    case wire::NoticeKind::ended:
-      usage_notice_ = received.notice;
-      return;
-    case wire::NoticeKind::failed:
-      if (!ready_) return on_failed(received.notice);
-      [[fallthrough]];
-    case wire::NoticeKind::attached:
-      attach_answer_ = received.notice;
-      return answered_.set();
-    default:
-      log::error("sandbox: the launcher sent an unexpected notice");
-      return kill(SetupFailed{"launcher notice", EPROTO});
-  }
-}
-
-void Process::on_created(Received received) {
+void Process::on_created(Received received, pid_t pid) {
   init_pidfd_ = std::move(received.descriptor);
   if (outcome_) return kill_processes();
   if (!holdings_.add_to_limits) return;
-  Result<> added = holdings_.limits->add(received.notice.value);
-  if (added) added = launcher_.send(encode_request(wire::RequestKind::proceed));
+  const Result<> added = holdings_.limits->add(pid);
   if (added) return;
   failure_ = fmt::format("enter limits: {}", added.error().message);
   kill(SetupFailed{"enter limits", 0});
+}
+
+void Process::on_attach_answer(const Notice& notice) {
+  attach_answer_ = notice;
+  answered_.set();
 }
 
 void Process::on_init(Received received) {
@@ -187,11 +124,28 @@ void Process::kill(Outcome reason) {
   kill_processes();
 }
 
-/// Init takes everything in its pid namespace with it, and the launcher ends when init has. Before there is
-/// an init the launcher is alone.
+/// Init takes everything in its pid namespace with it, and its maker hears of it.
 void Process::kill_processes() {
-  const int victim = init_pidfd_ ? init_pidfd_.get() : launcher_pidfd_.get();
-  launcher::kernel::pidfd_send_signal(victim, SIGKILL);
+  if (!init_pidfd_) return kill_maker();
+  launcher::kernel::pidfd_send_signal(init_pidfd_.get(), SIGKILL);
+}
+
+io::Task<> Process::see_to_the_end(std::shared_ptr<Process> self) {
+  co_await self->maker_ended(self);
+  if (self->init_pidfd_) {
+    self->kill_processes();  // a maker that was killed at the wrong moment does not take init along
+    auto gone = co_await io::wait_readable(self->init_pidfd_.get(), Deadline::never());
+    if (!gone) log::error("sandbox: {}", gone.error().message);
+  }
+  auto closed = co_await self->init_closed_.wait();
+  if (!closed) co_return;
+  const bool killed = self->outcome_.has_value();
+  const UniqueFd measured = killed ? UniqueFd() : self->holdings_.limits->close_directories();
+  if (measured) {
+    auto done = co_await io::wait_readable(measured.get(), Deadline::after(kLastWalkTime));
+    if (!done) log::warning("sandbox: size of the workspace at the end: {}", done.error().message);
+  }
+  self->settle();
 }
 
 void Process::settle() {
@@ -250,7 +204,6 @@ io::Task<Result<>> Process::prepared(std::shared_ptr<Process> self, Deadline dea
 }
 
 io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<Attachment> attachments) {
-  PRIMS_CO_ASSIGN_OR_RETURN(const std::string message, encode_attach(attachments));
   for (const Attachment& attachment : attachments) {
     if (attachment.access == Access::read_only || self->finished_.is_set()) continue;
     PRIMS_CO_RETURN_ON_ERROR(
@@ -258,7 +211,7 @@ io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<At
   }
   self->answered_.reset();
   self->attach_answer_.reset();
-  PRIMS_CO_RETURN_ON_ERROR(self->launcher_.send(message));
+  PRIMS_CO_RETURN_ON_ERROR(self->send_attach(attachments));
   auto answered = co_await self->answered_.wait(Deadline::after(kAnswerTime));
   if (!answered) self->kill(SetupFailed{"attach", ETIMEDOUT});
   PRIMS_CO_RETURN_ON_ERROR(std::move(answered));
@@ -313,6 +266,71 @@ void Process::signal(int number) {
   if (!started_ || exit_) return;
   const auto request = encode_request(wire::RequestKind::signal, static_cast<std::uint32_t>(number));
   if (const auto sent = init_.send(request); !sent) log::debug("sandbox: signal: {}", sent.error().message);
+}
+
+// --- one launcher for one sandbox
+// -------------------------------------------------------------------------------------------
+
+LaunchedProcess::LaunchedProcess(Launched launched, Holdings holdings)
+    : Process(std::move(launched.init), std::move(holdings)),
+      launcher_(std::move(launched.control)),
+      launcher_pidfd_(std::move(launched.pidfd)) {}
+
+/// Without finish() behind it only when the loop is gone: then what is left is killed and waited for here, so
+/// that neither a zombie nor a used uid remains.
+LaunchedProcess::~LaunchedProcess() {
+  if (reaped_) return;
+  kill_processes();
+  kill_maker();
+  siginfo_t info{};
+  while (::waitid(P_PIDFD, static_cast<id_t>(launcher_pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  pollfd init{init_pidfd(), POLLIN, 0};
+  if (init_pidfd() >= 0) ::poll(&init, 1, static_cast<int>(kAnswerTime.count()));
+}
+
+void LaunchedProcess::kill_maker() {
+  launcher::kernel::pidfd_send_signal(launcher_pidfd_.get(), SIGKILL);
+}
+
+/// Init with its pid namespace goes before the launcher, or is killed by the kernel because the launcher went.
+/// The pointer keeps this object.
+io::Task<> LaunchedProcess::maker_ended(std::shared_ptr<Process> self) {
+  for (;;) {
+    auto received = co_await launcher_.receive();
+    if (!received) break;
+    on_launcher(*std::move(received));
+  }
+  auto ended = co_await io::wait_process(launcher_pidfd_.get(), Deadline::never());
+  if (!ended) log::error("sandbox: {}", ended.error().message);
+  reaped_ = ended.has_value();
+}
+
+Result<> LaunchedProcess::send_attach(const std::vector<Attachment>& attachments) {
+  PRIMS_ASSIGN_OR_RETURN(const std::string message, encode_attach(attachments));
+  return launcher_.send(message);
+}
+
+void LaunchedProcess::on_launcher(Received received) {
+  const Notice notice = received.notice;
+  switch (notice.kind) {
+    case wire::NoticeKind::created: {
+      on_created(std::move(received), notice.value);
+      if (!adds_to_limits() || ended()) return;
+      const Result<> sent = launcher_.send(encode_request(wire::RequestKind::proceed));
+      if (!sent) kill(SetupFailed{"proceed", 0});
+      return;
+    }
+    case wire::NoticeKind::ended:
+      return on_usage(notice);
+    case wire::NoticeKind::failed:
+      return ready() ? on_answer(notice) : on_failed(notice);
+    case wire::NoticeKind::attached:
+      return on_answer(notice);
+    default:
+      log::error("sandbox: the launcher sent an unexpected notice");
+      return kill(SetupFailed{"launcher notice", EPROTO});
+  }
 }
 
 namespace {

@@ -1,9 +1,9 @@
-// One launcher with its sandbox, from the server's side.
+// One sandbox from the server's side: its init, its limits, its end. Who made it differs: a launcher of its own
+// (LaunchedProcess) or the stage of a template (stage.h).
 //
-// Two Tasks listen to launcher and init for as long as they live, a third watches the limits; all of them
-// share `Process` with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and
-// reaped. Everything happens on the loop and nothing blocks, but for a Process that goes together with its
-// loop.
+// Tasks listen to init and to the maker for as long as they live, another watches the limits; all of them share
+// `Process` with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and reaped.
+// Everything happens on the loop and nothing blocks, but for a Process that goes together with its loop.
 #pragma once
 
 #include <memory>
@@ -30,10 +30,9 @@ struct Holdings {
 
 class Process : public std::enable_shared_from_this<Process> {
  public:
-  Process(Launched launched, Holdings holdings);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();
+  virtual ~Process() = default;
 
   /// Starts the Tasks that listen. Once.
   void listen(const io::Executor& executor);
@@ -49,30 +48,46 @@ class Process : public std::enable_shared_from_this<Process> {
   Usage usage() const { return usage_; }
   UniqueFd take_broker_socket() { return std::move(broker_); }
 
- private:
+ protected:
   using Notice = launcher::wire::Notice;
-  struct Failed {
-    Outcome outcome;
-    std::string message;
-  };
 
-  static io::Task<> listen_to_launcher(std::shared_ptr<Process> self);
-  static io::Task<> listen_to_init(std::shared_ptr<Process> self);
-  static io::Task<> watch_limits(std::shared_ptr<Process> self);
+  Process(UniqueFd init, Holdings holdings) : init_(std::move(init)), holdings_(std::move(holdings)) {}
 
-  void on_launcher(Received received);
-  void on_init(Received received);
-  void on_created(Received received);
+  /// Ends when init and whoever made the sandbox for it alone are gone and reaped.
+  virtual io::Task<> maker_ended(std::shared_ptr<Process> self) = 0;
+  /// The answer comes as on_attach_answer().
+  virtual Result<> send_attach(const std::vector<Attachment>& attachments) = 0;
+  /// Before there is an init.
+  virtual void kill_maker() = 0;
+  virtual void on_init(Received received);
+
+  void on_created(Received received, pid_t pid);
+  void on_attach_answer(const Notice& notice);
+  void on_usage(const Notice& notice) { usage_notice_ = notice; }
   void on_failed(const Notice& notice);
   void kill_processes();
+
+  bool ready() const { return ready_; }
+  const std::string& failure() const { return failure_; }
+  bool ended() const { return finished_.is_set() || outcome_ || exit_; }
+  bool adds_to_limits() const { return holdings_.add_to_limits; }
+  const std::optional<UidLease>& lease() const { return holdings_.lease; }
+  LimitGroup& limits() { return *holdings_.limits; }
+  int init_pidfd() const { return init_pidfd_.get(); }
+  Control& init() { return init_; }
+  void set_started() { started_ = true; }
+
+ private:
+  static io::Task<> listen_to_init(std::shared_ptr<Process> self);
+  static io::Task<> see_to_the_end(std::shared_ptr<Process> self);
+  static io::Task<> watch_limits(std::shared_ptr<Process> self);
+
   void settle();
   Outcome natural_outcome();
   Outcome explain(Outcome seen);
   Result<> attach_error(const Notice& notice, const std::vector<Attachment>& attachments) const;
 
-  Control launcher_;
   Control init_;
-  UniqueFd launcher_pidfd_;
   UniqueFd init_pidfd_;
   Holdings holdings_;
   UniqueFd broker_;
@@ -85,7 +100,6 @@ class Process : public std::enable_shared_from_this<Process> {
   Usage usage_;
   bool ready_ = false;
   bool started_ = false;
-  bool reaped_ = false;
 
   io::Event prepared_;
   io::Event answered_;
@@ -93,6 +107,34 @@ class Process : public std::enable_shared_from_this<Process> {
   io::Event init_closed_;
   io::Event finished_;
 };
+
+/// The sandbox of one launcher.
+class LaunchedProcess : public Process {
+ public:
+  LaunchedProcess(Launched launched, Holdings holdings);
+  LaunchedProcess(const LaunchedProcess&) = delete;
+  LaunchedProcess& operator=(const LaunchedProcess&) = delete;
+  ~LaunchedProcess() override;
+
+ protected:
+  io::Task<> maker_ended(std::shared_ptr<Process> self) override;
+  Result<> send_attach(const std::vector<Attachment>& attachments) override;
+  void kill_maker() override;
+  virtual void on_answer(const Notice& notice) { on_attach_answer(notice); }
+
+  Control& launcher() { return launcher_; }
+
+ private:
+  void on_launcher(Received received);
+
+  Control launcher_;
+  UniqueFd launcher_pidfd_;
+  bool reaped_ = false;
+};
+
+/// So that a program may open /dev/stdout and its like: that asks for rights on the pipe itself, which is the
+/// server's.
+void give_pipe(const UniqueFd& fd, uid_t uid);
 
 /// The Sandbox that callers hold.
 std::unique_ptr<Sandbox> make_sandbox(std::shared_ptr<Process> process);

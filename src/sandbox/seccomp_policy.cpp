@@ -79,8 +79,11 @@ std::uint32_t action_of(Verdict verdict) {
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(verdict.error) & SECCOMP_RET_DATA);
 }
 
-std::map<std::uint32_t, Leaf> leaves_for(Machine machine, MemoryFiles memory_files) {
+std::map<std::uint32_t, Leaf> leaves_for(Machine machine, MemoryFiles memory_files, Role role) {
   std::map<std::uint32_t, Leaf> leaves;
+  if (role == Role::template_program) {
+    if (const auto number = number_of("setns", machine)) leaves.emplace(*number, Leaf{SECCOMP_RET_ALLOW});
+  }
   for (const Group& group : call_groups()) {
     const Leaf leaf{action_of(verdict_of(group, memory_files))};
     for (const std::string_view name : names_of(group)) {
@@ -233,9 +236,10 @@ std::string text_of(const Clause& clause) {
 
 }  // namespace
 
-Result<std::vector<std::uint8_t>> compile_seccomp(MemoryFiles memory_files, Architecture architecture) {
+Result<std::vector<std::uint8_t>> compile_seccomp(MemoryFiles memory_files, Role role,
+                                                  Architecture architecture) {
   const Machine machine = machine_of(architecture);
-  const std::vector<Range> ranges = ranges_of(leaves_for(machine, memory_files), machine);
+  const std::vector<Range> ranges = ranges_of(leaves_for(machine, memory_files, role), machine);
   return Program(machine, ranges).bytes();
 }
 

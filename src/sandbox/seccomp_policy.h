@@ -18,10 +18,15 @@ namespace prims::sandbox {
 /// memfd_create and System V shared memory: memory that no mapping shows and that only a cgroup counts.
 enum class MemoryFiles { allowed, refused };
 
+/// A template program may in addition join the namespaces of the sandboxes that its forks are for. The forks
+/// get the guests' filter on top, and of two filters the stricter answer holds.
+enum class Role { guest, template_program };
+
 enum class Architecture { native, x86_64, aarch64 };
 
 /// An array of sock_filter, as bytes: what a launcher hands to seccomp(SECCOMP_SET_MODE_FILTER).
 Result<std::vector<std::uint8_t>> compile_seccomp(MemoryFiles memory_files = MemoryFiles::allowed,
+                                                  Role role = Role::guest,
                                                   Architecture architecture = Architecture::native);
 
 /// The table as text, one call a line, for people and for the golden file.

@@ -295,7 +295,7 @@ TEST(SeccompTable, CompilesForAarch64WithoutTheOldCallsOfX86) {
                                           "utimes",
                                           "vfork"};
   EXPECT_EQ(unresolved_calls(Architecture::aarch64), only_x86);
-  EXPECT_TRUE(compile_seccomp(MemoryFiles::allowed, Architecture::aarch64).has_value());
+  EXPECT_TRUE(compile_seccomp(MemoryFiles::allowed, Role::guest, Architecture::aarch64).has_value());
 }
 
 /// The parts of ordinary Python that lean on system calls most.

@@ -34,19 +34,6 @@ Result<UniqueFd> moved_up(int fd) {
   return copy;
 }
 
-struct SocketPair {
-  UniqueFd ours;
-  UniqueFd theirs;
-};
-
-Result<SocketPair> make_sockets() {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
-  SocketPair pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  PRIMS_ASSIGN_OR_RETURN(pair.theirs, moved_up(pair.theirs.get()));
-  return pair;
-}
-
 /// posix_spawn's two parameter objects.
 class SpawnPlan {
  public:
@@ -100,6 +87,14 @@ Result<> fill(int file, std::string_view content) {
 
 }  // namespace
 
+Result<SocketPair> make_sockets() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
+  SocketPair pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  PRIMS_ASSIGN_OR_RETURN(pair.theirs, moved_up(pair.theirs.get()));
+  return pair;
+}
+
 Result<UniqueFd> make_memory_file(const char* name, std::string_view content, MemoryFileUse use) {
   const bool program = use == MemoryFileUse::program;
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -130,6 +125,7 @@ Result<Launched> spawn_launcher(int program, std::string_view spec, std::span<co
   Launched launched;
   PRIMS_ASSIGN_OR_RETURN(launched.pid, plan.run(fmt::format("/proc/self/fd/{}", program)));
   launched.pidfd = UniqueFd(launcher::kernel::pidfd_open(launched.pid));
+  launched.spec = std::move(spec_file);
   launched.control = std::move(control.ours);
   launched.init = std::move(init.ours);
   if (!launched.pidfd) return fail_errno("pidfd_open");  // the launcher sees its sockets close, and ends

@@ -15,7 +15,15 @@ namespace prims::sandbox {
 enum class MemoryFileUse { data, program };
 Result<UniqueFd> make_memory_file(const char* name, std::string_view content, MemoryFileUse use);
 
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+/// Two connected SOCK_SEQPACKET sockets.
+Result<SocketPair> make_sockets();
+
 struct Launched {
+  UniqueFd spec;  ///< the memory file
   pid_t pid = -1;
   UniqueFd pidfd;
   UniqueFd control;  ///< our end of the launcher's socket
