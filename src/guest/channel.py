@@ -33,6 +33,7 @@ class Channel:
     def __init__(self, fd):
         self.fd = hide(fd)
         self.identity = self.look()
+        self.line_fd, self.received = None, ()
 
     def look(self):
         seen = fstat(self.fd)
@@ -61,19 +62,19 @@ class Channel:
         except OSError:
             pass
 
-    def read_exactly(self, size):
+    def read_exactly(self, source, size):
         parts = []
         while size:
-            part = read(self.fd, min(size, 1 << 20))
+            part = read(source, min(size, 1 << 20))
             if not part:
                 return None
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
-    def receive(self):
-        """(kind, id, fields, raw bytes) of the next frame; None when the host has gone."""
-        header = self.read_exactly(HEADER_SIZE)
+    def receive(self, source):
+        """(kind, id, fields, raw bytes) of the next frame; None when the host has gone. `received` is the frame itself."""
+        header = self.read_exactly(source, HEADER_SIZE)
         if header is None:
             return None
         size, version, kind = int.from_bytes(header[:4], "little"), header[4], header[5]
@@ -82,9 +83,10 @@ class Channel:
             self.refuse(ident, "this guest speaks protocol %d, the host %d" % (PROTOCOL, version))
         if not 4 <= size <= MAX_PAYLOAD:
             self.refuse(ident, "a frame of %d bytes is outside of what is taken (4 to %d)" % (size, MAX_PAYLOAD))
-        payload = self.read_exactly(size)
+        payload = self.read_exactly(source, size)
         if payload is None:
             return None
+        self.received = header, payload
         end = 4 + int.from_bytes(payload[:4], "little")
         return kind, ident, from_json(payload[4:end].decode()), payload[end:]
 

@@ -1,7 +1,7 @@
 """Runs one Python program for the host that started this interpreter.
 
 The host talks over one private descriptor (docs/guest-protocol.md). Three steps, so that an interpreter can be warmed up,
-forked and kept waiting between them: start_up(), wait_for_call(), run_call().
+forked and kept waiting between them: start_up(), wait_for_call(), run_call(). The forking is template mode (template.py).
 
 The program runs in this process and may do anything to it: wipe builtins, empty sys.modules, close descriptors, fork. So
 nothing here is looked up late: builtins are copied into each module, modules are held by reference, and only modules that
@@ -10,7 +10,7 @@ expects it.
 """
 import sys
 
-_modules_at_start = set(sys.modules)
+_modules_at_start = dict(sys.modules)
 
 from builtins import *  # noqa: E402,F401,F403  own names: the program may overwrite those of the module
 
@@ -18,13 +18,15 @@ import _ast  # noqa: E402
 import _signal  # noqa: E402
 import faulthandler  # noqa: E402
 from _signal import pthread_sigmask  # noqa: E402
-from posix import getpid  # noqa: E402
+from posix import O_CLOEXEC, O_WRONLY, chdir, close, getpid  # noqa: E402
+from posix import open as open_fd  # noqa: E402
 
-from channel import HELLO, RESULT, RUN, Channel, hide  # noqa: E402
+from channel import HELLO, RESULT, RUN, Channel, hide, to_json  # noqa: E402
 from report import Place, describe_error, describe_value, ended_well  # noqa: E402
 from surroundings import distrust_bytecode, link_font_cache, make_main, write_through  # noqa: E402
 
 CHANNEL_FD, LINE_FD = 3, 4
+CALL_FD = 5  # holds the call of a driver that takes the place of a fork
 # The host asks with this signal for the line that is running; see docs/guest-protocol.md.
 LINE_SIGNAL = _signal.SIGRTMAX - 2
 
@@ -107,23 +109,58 @@ def show_uncaught(error):
 
 
 def start_up():
-    """Everything that no call has a say in. After this the process may wait for as long as it likes, or be forked."""
+    """Everything that no call has a say in. After this the process may wait for as long as it likes."""
     channel = Channel(CHANNEL_FD)
     try:
-        faulthandler.register(LINE_SIGNAL, hide(LINE_FD), all_threads=False)
+        channel.line_fd = hide(LINE_FD)
+        faulthandler.register(LINE_SIGNAL, channel.line_fd, all_threads=False)
     except OSError:
         pass
     sys.stdout = sys.__stdout__ = write_through(sys.stdout, 1, "<stdout>")
     sys.stderr = sys.__stderr__ = write_through(sys.stderr, 2, "<stderr>")
     compile_program(b"0", "main.py")  # the first compilation in a process is the slow one
-    for name in set(sys.modules) - _modules_at_start:
+    for name in set(sys.modules) - _modules_at_start.keys():
         del sys.modules[name]
     return channel
 
 
+REHEARSAL = b"""
+import sys
+names = {'a': [1, 2.5], 'b': 'two'}
+for name in sorted(names):
+    print(name, names[name], '%d %s' % (len(names), name))
+(names, sys.maxsize)
+"""
+
+
+def rehearse():
+    """Goes the way of a call with a harmless program: its first steps in a process, and in a fork, are the slow ones."""
+    out, nowhere = sys.stdout, open_fd("/dev/null", O_WRONLY | O_CLOEXEC)
+    sys.stdout = write_through(out, nowhere, "<stdout>")
+    try:
+        codes = compile_program(REHEARSAL, "main.py")
+        value = program_runner(codes)(codes, make_main("main.py").__dict__)
+        to_json({"value": describe_value(value)})
+    finally:
+        sys.stdout = out
+        close(nowhere)
+
+
+def rehearse_failing():
+    place = Place("main.py", "/", REHEARSAL)
+    try:
+        eval(compile_program(b"x = 1\nx / 0", "main.py")[0], {})
+    except ZeroDivisionError as error:
+        to_json(describe_error(error, place))
+
+
 def wait_for_call(channel):
     channel.send(HELLO, {"python": "%d.%d.%d" % sys.version_info[:3]})
-    frame = channel.receive()
+    return take_call(channel, channel.fd)
+
+
+def take_call(channel, source):
+    frame = channel.receive(source)
     if frame is None:
         raise SystemExit(0)
     if frame[0] != RUN:
@@ -133,6 +170,7 @@ def wait_for_call(channel):
 
 def lay_out(path, source, workspace, arguments):
     """Makes the process look like `python main.py` in the workspace; returns the namespace of `__main__`."""
+    chdir(workspace)
     with open(path, "wb") as file:
         file.write(source)
     sys.argv[:] = [path] + arguments
@@ -193,9 +231,25 @@ def run_call(channel, call):
         raise SystemExit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
 
 
-def main():
+def run_forked(argument):
+    from template import await_fork
+    forked = await_fork(argument, _modules_at_start, (rehearse, rehearse_failing))
     channel = start_up()
-    run_call(channel, wait_for_call(channel))
+    rehearse()
+    call = wait_for_call(channel)
+    if not forked.serves(call[1]["workspace"]):
+        forked.start_over(channel)
+    forked.join_in()
+    run_call(channel, call)
+
+
+def main():
+    mode = sys.argv[1:2]
+    if mode == ["template"]:
+        run_forked(sys.argv[2])
+        return
+    channel = start_up()
+    run_call(channel, take_call(channel, CALL_FD) if mode == ["call"] else wait_for_call(channel))
 
 
 main()

@@ -1,8 +1,14 @@
-"""Runs the driver under one interpreter, over a socket pair and without a sandbox, and plain Python beside it."""
+"""Runs the driver under one interpreter, over a socket pair and without a sandbox, and plain Python beside it.
+
+A `Template` lets the same tests run through forks of one waiting driver.
+"""
+import array
 import fcntl
+import glob
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -48,18 +54,118 @@ class Ran:
         self.text = self.value.get("text")
 
 
+def environment_of(python, home):
+    return {"PATH": os.path.dirname(python) + ":/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "MPLBACKEND": "Agg",
+            "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def with_descriptors(*fds):
+    """For the new process: these become 3, 4, ..."""
+    def place():
+        far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in fds]
+        for number, fd in enumerate(far, 3):
+            os.dup2(fd, number)
+            os.close(fd)
+        os.closerange(3 + len(fds), 100)
+    return place
+
+
+class Template:
+    """A driver in template mode, forked for each call. Its native part is played by driver_forking.py."""
+
+    def __init__(self, python, imports=(), memory=1 << 30):
+        self.python = python
+        self.top = tempfile.mkdtemp(prefix="template-")
+        self.driver, self.home = os.path.join(self.top, "opt", "driver.py"), os.path.join(self.top, "home")
+        os.mkdir(os.path.dirname(self.driver))
+        for source in glob.glob(os.path.join(HERE, "*.py")):
+            name = os.path.basename(source)
+            if not name.startswith("driver_"):
+                shutil.copy(source, os.path.join(os.path.dirname(self.driver), name))
+        shutil.copy(os.path.join(HERE, "driver_forking.py"), os.path.join(os.path.dirname(self.driver), "forking.py"))
+        os.mkdir(self.home)
+        self.host, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        settings = json.dumps({"imports": list(imports), "memory": memory})
+        with open(os.devnull, "rb") as spec:
+            self.process = subprocess.Popen([python, self.driver, "template", settings], stdin=subprocess.DEVNULL,
+                                            preexec_fn=with_descriptors(far.fileno(), spec.fileno()), close_fds=False,
+                                            env=environment_of(python, self.home), cwd=self.top)
+        far.close()
+
+    def fork(self, *fds):
+        shutil.rmtree(self.home)
+        os.mkdir(self.home)
+        self.host.sendmsg([b"fork"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+        return int(self.answer(b"forked")[0])
+
+    def answer(self, kind):
+        """Answers come in order, since a test has one fork at a time."""
+        words = self.host.recv(64).split()
+        if words[:1] != [kind]:
+            raise AssertionError("the template said %r and not %r" % (words, kind))
+        return words[1:]
+
+    def close(self):
+        self.host.close()
+        self.process.wait()
+        shutil.rmtree(self.top)
+
+
+class Fork(subprocess.Popen):
+    """A fork of a template, as if this process had started it."""
+
+    def __init__(self, template, stdin, private, lines):
+        self.template = template
+        theirs, ours = [], []
+        for number in range(3):
+            near, far = os.pipe() if number else os.pipe()[::-1]
+            ours.append(near)
+            theirs.append(far)
+        if stdin == subprocess.DEVNULL:
+            os.close(theirs[0])
+            os.close(ours[0])
+            theirs[0], ours[0] = os.open(os.devnull, os.O_RDONLY), None
+        self.args, self.returncode = [template.python], None
+        self.pid = template.fork(*theirs, private, lines)
+        for fd in theirs:
+            os.close(fd)
+        self.stdin = None if ours[0] is None else os.fdopen(ours[0], "wb", 0)
+        self.stdout, self.stderr = os.fdopen(ours[1], "rb"), os.fdopen(ours[2], "rb")
+        self.encoding = self.errors = self.text_mode = self._input = None
+        self._communication_started = False
+        self._child_created, self._waitpid_lock = True, threading.Lock()
+
+    def _try_wait(self, flags):
+        if flags and not select.select([self.template.host], [], [], 0)[0]:
+            return 0, 0
+        pid, status = map(int, self.template.answer(b"ended"))
+        return pid, status
+
+    def poll(self):
+        return self._internal_poll()
+
+    def _internal_poll(self, *ignored, **more):
+        if self.returncode is None:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid:
+                self._handle_exitstatus(status)
+        return self.returncode
+
+
 class Guest:
     """One interpreter with the driver in it, its workspace and its home."""
 
-    def __init__(self, python):
+    def __init__(self, python, template=None):
         self.top = tempfile.mkdtemp(prefix="guest-")
         self.workspace, self.home, self.run_dir = (os.path.join(self.top, d) for d in ("data", "home", "run"))
         for directory in (self.workspace, self.home, self.run_dir):
             os.mkdir(directory)
         self.file = os.path.join(self.run_dir, "main.py")
-        self.python = python
-        self.environment = {"PATH": os.path.dirname(python) + ":/usr/bin:/bin", "HOME": self.home, "LANG": "C.UTF-8",
-                            "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.python, self.template = python, template
+        self.driver = template.driver if template else DRIVER
+        if template:
+            self.home = template.home
+        self.environment = environment_of(python, self.home)
 
     def __enter__(self):
         return self
@@ -75,15 +181,12 @@ class Guest:
         host, guest = socket.socketpair()
         self.lines, lines = os.pipe()
 
-        def place():
-            far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (guest.fileno(), lines)]
-            for number, fd in enumerate(far, 3):
-                os.dup2(fd, number)
-                os.close(fd)
-            os.closerange(5, 100)
-
-        self.process = subprocess.Popen([self.python, DRIVER], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        preexec_fn=place, close_fds=False, env=self.environment, cwd=self.workspace)
+        if self.template:
+            self.process = Fork(self.template, stdin, guest.fileno(), lines)
+        else:
+            self.process = subprocess.Popen([self.python, DRIVER], stdin=stdin, stdout=subprocess.PIPE,
+                                            stderr=subprocess.PIPE, close_fds=False, env=self.environment,
+                                            preexec_fn=with_descriptors(guest.fileno(), lines), cwd=self.workspace)
         guest.close()
         os.close(lines)
         self.host = host
@@ -136,22 +239,25 @@ def tidy(text):
 
 
 class Case(unittest.TestCase):
-    python = version = None
+    python = version = template = None
     maxDiff = None
 
+    def guest(self):
+        return Guest(self.python, self.template)
+
     def run_code(self, code, arguments=(), stdin=None, **files):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             for name, text in files.items():
                 guest.write(name + ".py", text)
             return guest.run(code, arguments, stdin)
 
     def same(self, code, arguments=(), stdin=None, **files):
         """Runs the program both ways and compares output, errors and exit status."""
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             for name, text in files.items():
                 guest.write(name + ".py", text)
             ran = guest.run(code, arguments, stdin)
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             for name, text in files.items():
                 guest.write(name + ".py", text)
             plain = guest.plain(code, arguments, stdin)

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from driver_harness import Case, Guest
+from driver_harness import Case
 
 
 class SourceTest(Case):
@@ -63,7 +63,7 @@ class IdentityTest(Case):
                      "print([n for n in names if importlib.util.find_spec(n)])", "[]\n")
 
     def test_arguments_and_paths(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             ran = guest.run("import sys, os\nprint(sys.argv[1:], sys.path[0] == os.getcwd(), sys.argv[0] == __file__)\n"
                             "print(getattr(sys, 'orig_argv', sys.argv)[-3:] == sys.argv, any('prims' in p for p in sys.path))",
                             ["a b", "–x"])
@@ -220,7 +220,7 @@ class ModuleTest(Case):
     REWRITE = "open('helper.py', 'w').write('def f():\\n    return %d\\n')\n"
 
     def test_a_module_rewritten_within_the_second_is_the_new_one(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             for number in range(3):
                 code = self.REWRITE % number + "import helper\nprint(helper.f())"
                 self.assertEqual(guest.run(code).out, "%d\n" % number)
@@ -229,7 +229,7 @@ class ModuleTest(Case):
             self.assertEqual(sorted(os.listdir(guest.workspace)), ["helper.py"])
 
     def test_bytecode_that_lies_in_the_workspace_is_not_trusted(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             guest.write("helper.py", "x = 1\n")
             subprocess.run([self.python, "-m", "compileall", "-q", guest.workspace], check=True)
             stamp = os.stat(os.path.join(guest.workspace, "helper.py"))
@@ -238,7 +238,7 @@ class ModuleTest(Case):
             self.assertEqual(guest.run("import helper\nprint(helper.x, helper.__file__[-9:])").out, "2 helper.py\n")
 
     def test_packages_and_reloads_of_the_workspace(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             os.mkdir(os.path.join(guest.workspace, "pack"))
             guest.write("pack/__init__.py", "from . import part\n")
             guest.write("pack/part.py", "value = 1\n")
@@ -270,7 +270,7 @@ class AsyncTest(Case):
 
 class FontTest(Case):
     def test_the_layer_s_font_list_is_linked_into_a_writable_cache(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             shared = os.path.join(os.path.dirname(os.path.dirname(self.python)), "share", "prims", "matplotlib")
             os.makedirs(shared, exist_ok=True)
             with open(os.path.join(shared, "fontlist-v390.json"), "w") as file:

@@ -4,7 +4,7 @@ import struct
 import subprocess
 import time
 
-from driver_harness import DRIVER, HELLO, LINE_SIGNAL, REFUSED, RESULT, RUN, Case, Guest, frame
+from driver_harness import HELLO, LINE_SIGNAL, REFUSED, RESULT, RUN, Case, frame
 
 
 class ProtocolTest(Case):
@@ -14,7 +14,7 @@ class ProtocolTest(Case):
         self.assertEqual(ran.sent[0][2]["python"].rpartition(".")[0], "%d.%d" % self.version)
 
     def test_result_is_sent_before_the_interpreter_ends(self):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             guest.start(subprocess.PIPE)
             guest.call("import atexit, sys\natexit.register(sys.stdin.read)\n'early'")
             received = b""
@@ -24,7 +24,7 @@ class ProtocolTest(Case):
             guest.end(b"")
 
     def refusal(self, data):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             guest.start()
             guest.host.sendall(data)
             ran = guest.end()
@@ -41,7 +41,7 @@ class ProtocolTest(Case):
 
     def test_host_that_goes_away_before_the_call_ends_the_wait(self):
         for some in (b"", b"\x10\0", frame(RUN, {"file": "x"}, b"print(1)")[:-3]):
-            with Guest(self.python) as guest:
+            with self.guest() as guest:
                 guest.start()
                 guest.host.sendall(some)
                 guest.host.shutdown(1)
@@ -91,14 +91,14 @@ class ProtocolTest(Case):
         self.assertLessEqual(ran.results, 1)  # whole or not at all: frames() would have failed on half a frame
 
     def line_of(self, code, marker="go\n"):
-        with Guest(self.python) as guest:
+        with self.guest() as guest:
             guest.start()
             guest.call(code)
             self.assertEqual(guest.process.stdout.readline().decode(), marker)
             time.sleep(0.1)  # into the call after the print; a wrong line would be told, not a hang
             guest.process.send_signal(LINE_SIGNAL)
             told = ""
-            while not told.endswith("in <module>\n") or DRIVER not in told:
+            while not told.endswith("in <module>\n") or guest.driver not in told:
                 told += os.read(guest.lines, 1 << 16).decode()
             guest.process.kill()
             guest.end()

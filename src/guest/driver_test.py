@@ -43,17 +43,20 @@ def interpreters(executables):
     return versions
 
 
-def suite_for(version, python, names):
+def suite_for(version, python, template, names):
+    """Every test twice: under a plainly started driver, and in a fork of the template."""
     suite = unittest.TestSuite()
+    ways = (("plain", None), ("template", template))
     for module in (driver_protocol_test, driver_program_test, driver_report_test):
         for name, case in sorted(vars(module).items()):
             if not isinstance(case, type) or not issubclass(case, driver_harness.Case) or case is driver_harness.Case:
                 continue
-            bound = type("%s[%s]" % (name, version), (case,),
-                         {"python": python, "version": tuple(map(int, version.split(".")))})
-            for test in unittest.defaultTestLoader.loadTestsFromTestCase(bound):
-                if not names or name in names or "%s.%s" % (name, test.id().rpartition(".")[2]) in names:
-                    suite.addTest(test)
+            for way, forked in ways:
+                bound = type("%s[%s %s]" % (name, version, way), (case,),
+                             {"python": python, "version": tuple(map(int, version.split("."))), "template": forked})
+                for test in unittest.defaultTestLoader.loadTestsFromTestCase(bound):
+                    if not names or name in names or "%s.%s" % (name, test.id().rpartition(".")[2]) in names:
+                        suite.addTest(test)
     return suite
 
 
@@ -61,8 +64,11 @@ def test_one(executable, names):
     """Under this one interpreter, in this process."""
     with tempfile.TemporaryDirectory(prefix="python-") as top:
         subprocess.run([executable, "-Im", "venv", "--without-pip", top], check=True)
-        suite = suite_for(version_of(executable), os.path.join(top, "bin", "python"), names)
+        python = os.path.join(top, "bin", "python")
+        template = driver_harness.Template(python)
+        suite = suite_for(version_of(executable), python, template, names)
         ran = unittest.TextTestRunner(verbosity=1).run(suite)
+        template.close()
         return 0 if ran.wasSuccessful() and ran.testsRun else 1
 
 

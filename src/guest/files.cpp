@@ -20,12 +20,28 @@ constexpr char kReport[] = {
 constexpr char kSurroundings[] = {
 #embed "surroundings.py"
 };
+constexpr char kTemplate[] = {
+#embed "template.py"
+};
+constexpr char kPreload[] = {
+#embed "preload.py"
+};
+constexpr char kStandby[] = {
+#embed "standby.py"
+};
+constexpr char kResourceUse[] = {
+#embed "resource_use.py"
+};
 
 constexpr std::array kSources = {
     File{"driver.py", {kDriver, sizeof kDriver}},
     File{"channel.py", {kChannel, sizeof kChannel}},
     File{"report.py", {kReport, sizeof kReport}},
     File{"surroundings.py", {kSurroundings, sizeof kSurroundings}},
+    File{"template.py", {kTemplate, sizeof kTemplate}},
+    File{"preload.py", {kPreload, sizeof kPreload}},
+    File{"standby.py", {kStandby, sizeof kStandby}},
+    File{"resource_use.py", {kResourceUse, sizeof kResourceUse}},
 };
 
 }  // namespace
