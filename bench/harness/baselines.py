@@ -1,10 +1,10 @@
-"""What others take for the same: a clean interpreter, the same in bubblewrap, and the floor."""
+"""What others take for the same: a clean interpreter, the same in bubblewrap, the floor, and Monty."""
 
 import os
 import shutil
 import subprocess
 
-from . import native, paths
+from . import native, paths, thirdparty
 from .native import Unavailable
 
 HELLO = "print('hi %UNIQUE%')"
@@ -38,6 +38,12 @@ def bubblewrap(code, expect="", label="bwrap --unshare-all + the same", python=p
 
 def floor(label="floor: fork of a warm interpreter into all namespaces"):
     return native.measurement(label, "floor", "run", "--code", HELLO, "--expect", "hi %UNIQUE%", share=6)
+
+
+def monty(mode, code, expect):
+    python = thirdparty.venv("monty")
+    label = {"used": "Monty, used worker, new session", "new": "Monty, new worker process"}[mode]
+    return native.measurement(label, [python, str(paths.BENCH / "rivals/monty_calls.py"), mode], "--code", code, "--expect", expect, share=4)
 
 
 def available(row, *makers):

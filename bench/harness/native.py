@@ -57,7 +57,7 @@ def build(name):
         target.parent.mkdir(parents=True, exist_ok=True)
         made = subprocess.run([*line, *libraries, "-o", str(target) + ".new"], capture_output=True, text=True)
         if made.returncode != 0:
-            raise Failed(f"{name} does not compile:\n{made.stderr}")
+            raise Unavailable(f"{name} does not compile: {made.stderr[-800:]}")
         (target.parent / (target.name + ".new")).rename(target)
     return str(target)
 

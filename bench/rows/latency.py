@@ -4,7 +4,6 @@ from harness import baselines, messages
 from harness.baselines import HELLO
 from harness.bench import row
 from harness.results import Bar
-from rows.rivals import monty
 
 EXPECT = "hi %UNIQUE%\\n"  # as JSON has it
 PASS = "pass #%UNIQUE%"
@@ -18,7 +17,7 @@ BWRAP = "bwrap --unshare-all + python3 -I -c pass"
 def hello_baselines(made):
     return baselines.available(
         made, lambda: baselines.clean_python(PASS, label=CLEAN), lambda: baselines.bubblewrap(PASS, label=BWRAP),
-        lambda: baselines.floor(FLOOR), lambda: monty("used", HELLO, "hi %UNIQUE%"))
+        lambda: baselines.floor(FLOOR), lambda: baselines.monty("used", HELLO, "hi %UNIQUE%"))
 
 
 BARS = {CLEAN: Bar(1 / 15, 1 / 35), FLOOR: Bar(0.3, 0.15), MONTY: Bar(aim=1.0)}

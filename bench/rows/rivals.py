@@ -9,19 +9,11 @@ from harness.baselines import HELLO
 from harness.bench import row
 from rows.data import GROUPBY
 
-RIVALS = paths.BENCH / "rivals"
-
-
-def monty(mode, code, expect):
-    python = thirdparty.venv("monty")
-    label = {"used": "Monty, used worker, new session", "new": "Monty, new worker process"}[mode]
-    return native.measurement(label, [python, str(RIVALS / "monty_calls.py"), mode], "--code", code, "--expect", expect, share=4)
-
 
 def jupyter(mode, code, expect):
     python = thirdparty.venv("data", "jupyter")
     label = {"used": "Jupyter kernel, one for all calls (state stays)", "new": "Jupyter kernel, a new one"}[mode]
-    return native.measurement(label, [python, str(RIVALS / "jupyter_calls.py"), mode], "--code", code, "--expect", expect)
+    return native.measurement(label, [python, str(paths.BENCH / "rivals/jupyter_calls.py"), mode], "--code", code, "--expect", expect)
 
 
 def pyodide(mode, code, expect, packages=()):
@@ -73,7 +65,7 @@ def compare(run, made, code, expect, name, others, counts):
 @row("rivals-hello", "print('hi'): Monty, Pyodide in Node, a Jupyter kernel, bubblewrap, a venv for each call")
 def rivals_hello(run, made):
     expect = "hi %UNIQUE%"
-    others = [lambda: monty("used", HELLO, expect), lambda: monty("new", HELLO, expect),
+    others = [lambda: baselines.monty("used", HELLO, expect), lambda: baselines.monty("new", HELLO, expect),
               lambda: pyodide("used", HELLO, expect), lambda: pyodide("new", HELLO, expect),
               lambda: jupyter("used", HELLO, expect), lambda: jupyter("new", HELLO, expect),
               lambda: baselines.bubblewrap(HELLO, expect, "bwrap --unshare-all + python3 -I -c")]
