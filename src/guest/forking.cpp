@@ -1,7 +1,7 @@
 // The module `forking`: where a template waits for requests to fork (launcher/join.h).
 //
-// Written against the stable ABI of CPython 3.9, so that one file serves every interpreter. It is no C++ to the
-// outside: nothing of the standard library's runtime is linked.
+// Written against the stable ABI of CPython 3.9, so that one file serves every interpreter. It is no C++ to
+// the outside: nothing of the standard library's runtime is linked.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
@@ -29,7 +29,8 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "forking", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "forking", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

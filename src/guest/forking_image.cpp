@@ -1,7 +1,7 @@
 #include "guest/forking_image.h"
 
-// PRIMS_FORKING_FILE is the path of the linked module. The file ends up byte for byte in the read-only data of
-// prims.
+// PRIMS_FORKING_FILE is the path of the linked module. The file ends up byte for byte in the read-only data
+// of prims.
 __asm__(
     ".section .rodata.prims_forking, \"a\", @progbits\n"
     ".balign 16\n"

@@ -62,8 +62,8 @@ Failure perform(const wire::Step& step, const Trees& trees) {
 
 constexpr unsigned long kProc = kPlain | MS_NOEXEC;
 
-/// Covers are an empty file and an empty directory on a small file system at `place`, for users that this user
-/// namespace does not know as well.
+/// Covers are an empty file and an empty directory on a small file system at `place`, for users that this
+/// user namespace does not know as well.
 Failure make_covers(const char* place) {
   LAUNCHER_TRY(check("mount mask", mount("tmpfs", place, "tmpfs", kPlain, "size=4k,nr_inodes=8,mode=0711")));
   Text path;
@@ -72,7 +72,8 @@ Failure make_covers(const char* place) {
   close(file);
   path = {};
   LAUNCHER_TRY(check("mkdir mask", mkdir(path.add(place).add("/directory").c_str(), 0555)));
-  return check("remount mask", mount(nullptr, place, nullptr, MS_REMOUNT | MS_BIND | kProc | MS_RDONLY, nullptr));
+  return check("remount mask",
+               mount(nullptr, place, nullptr, MS_REMOUNT | MS_BIND | kProc | MS_RDONLY, nullptr));
 }
 
 /// Covers entries of /proc that say something about the host, and makes the rest read-only.

@@ -17,8 +17,8 @@ struct Trees {
 Failure build_root(const wire::Spec& spec, const Trees& trees);
 
 /// The part of it that the sandboxes of a stage have in common. What each has for itself is missing: memory
-/// file systems, terminals, /proc; the one /proc that is there shows the stage's processes, uncovered, because
-/// the kernel lets nobody mount another where none is seen whole.
+/// file systems, terminals, /proc; the one /proc that is there shows the stage's processes, uncovered,
+/// because the kernel lets nobody mount another where none is seen whole.
 Failure build_stage_root(const wire::Spec& spec, const Trees& trees);
 
 /// What is missing there, in a copy of the stage's mounts.

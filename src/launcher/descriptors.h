@@ -14,8 +14,8 @@ struct Descriptors {
   int count = 0;
 };
 
-/// Copies those of `message` from number `first` on to numbers that are in nobody's way. Those among 0, 1, 2 that
-/// `missing` (bits) names become what descriptor 0 is here: /dev/null.
+/// Copies those of `message` from number `first` on to numbers that are in nobody's way. Those among 0, 1, 2
+/// that `missing` (bits) names become what descriptor 0 is here: /dev/null.
 Failure park(const Message& message, std::size_t first, std::uint32_t missing, Descriptors& parked);
 
 /// Gives them their numbers; everything else is closed.

@@ -30,7 +30,9 @@ Failure pass_broker_socket(std::uint16_t port) {
   return {};
 }
 
-/// A fresh program with an empty environment: nothing of the launcher's memory, descriptors or names stays.
+}  // namespace
+
+/// A fresh program: nothing of the launcher's memory, descriptors or names stays.
 Failure execute_init(int program) {
   LAUNCHER_TRY(check("close descriptors", kernel::close_range(0, ~0U, kernel::kCloseRangeCloexec)));
   LAUNCHER_TRY(check("keep the init socket", fcntl(wire::kInitFd, F_SETFD, 0)));
@@ -40,8 +42,6 @@ Failure execute_init(int program) {
   char* environment[] = {nullptr};
   return check("exec init", syscall(SYS_execveat, program, "", arguments, environment, AT_EMPTY_PATH));
 }
-
-}  // namespace
 
 Failure become_init(const FirstProcess& self) {
   const wire::Spec& spec = self.spec;

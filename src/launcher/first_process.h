@@ -14,6 +14,10 @@ struct FirstProcess {
   int program = -1;  ///< this program, to be executed again as init
 };
 
+/// Executes `program` as init, with an empty environment, the Spec and the socket at kInitFd and nothing else
+/// of this process. Only returns with a failure.
+Failure execute_init(int program);
+
 /// Only returns with a failure.
 Failure become_init(const FirstProcess& self);
 

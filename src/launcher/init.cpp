@@ -26,28 +26,24 @@ struct Init {
   char buffer[wire::kMaxMessage] = {};
 };
 
-/// Nobody may look into this process, not even at its namespaces.
-Failure close_to_view() {
-  return check("not dumpable", prctl(PR_SET_DUMPABLE, 0));
-}
-
-/// It dies with its launcher, and its standard descriptors are the sandbox's own.
+/// Nobody may look into this process or outlive its launcher, and its standard descriptors are the sandbox's
+/// own.
 Failure harden() {
+  LAUNCHER_TRY(check("not dumpable", prctl(PR_SET_DUMPABLE, 0)));
   LAUNCHER_TRY(check("name", prctl(PR_SET_NAME, "init")));
   LAUNCHER_TRY(die_with_parent());
   LAUNCHER_TRY(take_null_descriptors());
   return check("close on exec", fcntl(wire::kInitFd, F_SETFD, FD_CLOEXEC));
 }
 
-
-/// A program that will join is none of its descendants, and must find these namespaces and get its signals all
-/// the same.
-Failure get_ready(Init& self, const wire::Spec& spec, Origin origin) {
-  const bool joins = origin == Origin::joined;
+/// A program that joins is none of its descendants and gets its signals all the same.
+Failure get_ready(Init& self) {
+  wire::Spec spec;
   LAUNCHER_TRY(harden());
-  LAUNCHER_TRY(joins ? check("dumpable", prctl(PR_SET_DUMPABLE, 1)) : close_to_view());
   LAUNCHER_TRY(watch_children(self.children));
-  LAUNCHER_TRY(restrict_files(spec, joins ? SignalScope::open : SignalScope::own_domain));
+  LAUNCHER_TRY(map_spec(wire::kSpecFd, spec));
+  close(wire::kSpecFd);
+  LAUNCHER_TRY(restrict_files(spec, spec.has(wire::kStage) ? SignalScope::open : SignalScope::own_domain));
   LAUNCHER_TRY(filter_system_calls(spec.filter));
   wire::Notice notice;
   notice.kind = wire::NoticeKind::ready;
@@ -86,8 +82,8 @@ bool reap(Init& self) {
 /// now or in a moment. One that has ended meanwhile was reaped as a stranger.
 Failure adopt(Init& self, pid_t pid) {
   if (pid < 2) return Failure{"adopt the program", EINVAL};
-  LAUNCHER_TRY(check("adopt the program", kill(pid, 0)));
-  LAUNCHER_TRY(close_to_view());
+  // It may not have taken its identity yet, and be somebody who may not be signalled.
+  if (kill(pid, 0) != 0 && errno != EPERM) return Failure{"adopt the program", errno};
   self.program = pid;
   wire::Notice notice;
   notice.kind = wire::NoticeKind::joined;
@@ -115,17 +111,8 @@ bool serve_request(Init& self) {
 }  // namespace
 
 int run_init() {
-  wire::Spec spec;
-  const Failure failure = map_spec(wire::kSpecFd, spec);
-  close(wire::kSpecFd);
-  if (!failure) return serve_as_init(spec, Origin::started);
-  send_failure(wire::kInitFd, failure);
-  return 1;
-}
-
-int serve_as_init(const wire::Spec& spec, Origin origin) {
   static Init self;
-  if (const Failure failure = get_ready(self, spec, origin)) {
+  if (const Failure failure = get_ready(self)) {
     send_failure(wire::kInitFd, failure);
     return 1;
   }

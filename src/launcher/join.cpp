@@ -16,8 +16,8 @@
 namespace prims::launcher {
 namespace {
 
-constexpr int kJoined = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                        CLONE_NEWCGROUP;
+constexpr int kJoined =
+    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
 /// One request, and what the processes that share this memory tell about it.
 struct Attempt {
@@ -29,8 +29,8 @@ struct Attempt {
   pid_t pid = -1;  ///< of the fork, in its sandbox
 };
 
-/// The kernel does not carry a registration through two processes that share memory; the C library believes in
-/// it (man 2 rseq).
+/// The kernel does not carry a registration through two processes that share memory; the C library believes
+/// in it (man 2 rseq).
 void register_rseq() {
   const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   if (__rseq_size == 0) return;
@@ -49,8 +49,8 @@ Failure confine(const wire::Spec& spec, const Attempt& attempt) {
   return filter_system_calls(spec.filter);
 }
 
-/// First of the two processes in between: it is in every namespace of the sandbox but the pid namespace, which
-/// holds for children only.
+/// First of the two processes in between: it is in every namespace of the sandbox but the pid namespace,
+/// which holds for children only.
 Failure enter_sandbox(const Attempt& attempt) {
   for (std::size_t entry = 1; entry <= attempt.entries; ++entry) {
     LAUNCHER_TRY(enter_limits(attempt.message.descriptors[entry], 1));
@@ -58,8 +58,8 @@ Failure enter_sandbox(const Attempt& attempt) {
   return check("setns", setns(attempt.message.descriptors[0], kJoined));
 }
 
-/// The second is in the pid namespace, so its child becomes one of init when it ends. Both share the memory of
-/// the template, which sleeps meanwhile: only the fork itself costs a copy.
+/// The second is in the pid namespace, so its child becomes one of init when it ends. Both share the memory
+/// of the template, which sleeps meanwhile: only the fork itself costs a copy.
 Side fork_inside(Attempt& attempt) {
   const pid_t between = vfork();
   if (between == 0) {

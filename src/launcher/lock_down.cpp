@@ -78,8 +78,11 @@ Failure add_rule(int ruleset, const wire::Rule& rule, std::uint64_t known) {
 
 }  // namespace
 
-Failure drop_privileges(const wire::Spec& spec) {
-  LAUNCHER_TRY(spec.limits.each(set_limit));
+Failure drop_privileges(const wire::Spec& spec, Whose whose) {
+  LAUNCHER_TRY(spec.limits.each([whose](const wire::Limit& limit) {
+    const bool spared = whose == Whose::template_program && limit.resource == RLIMIT_NPROC;
+    return spared ? Failure{} : set_limit(limit);
+  }));
   LAUNCHER_TRY(lock_secure_bits());
   LAUNCHER_TRY(drop_bounding_set());
   LAUNCHER_TRY(clear_capabilities());

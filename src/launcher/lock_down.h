@@ -9,7 +9,9 @@
 namespace prims::launcher {
 
 /// Resource limits, no capabilities in any set, none to be gained by exec, a umask as scripts expect it.
-Failure drop_privileges(const wire::Spec& spec);
+/// A template program is spared the limit of processes: those of its forks' sandboxes count for it as well.
+enum class Whose { guest, template_program };
+Failure drop_privileges(const wire::Spec& spec, Whose whose = Whose::guest);
 
 /// Landlock by the best ABI of this kernel, with its scopes. Rules name directories as they are mounted now;
 /// what is mounted later below one of them falls under its rule.

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "launcher/channel.h"
-#include "launcher/init.h"
 #include "launcher/kernel.h"
 #include "launcher/lock_down.h"
 #include "launcher/namespaces.h"
@@ -23,15 +22,20 @@ namespace {
 
 struct Stage {
   const wire::Spec* spec = nullptr;
-  int children = -1;  ///< signalfd for SIGCHLD
+  int executable = -1;  ///< this program, for each init
+  int children = -1;    ///< signalfd for SIGCHLD
   pid_t program = 0;
   pid_t members[wire::kMaxSlots] = {};
   char buffer[wire::kMaxMessage] = {};
 };
 
-Failure close_inherited() {
+/// Its own socket, the Spec and the program for each init stay; the program takes a number that is free.
+Failure close_inherited(int program, int& kept) {
+  kept = wire::kFirstEntryFd;
+  LAUNCHER_TRY(check("keep the program", program == kept ? 0 : dup3(program, kept, O_CLOEXEC)));
+  LAUNCHER_TRY(check("close descriptors", kernel::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0)));
   LAUNCHER_TRY(check("keep the stage's socket", fcntl(wire::kInitFd, F_SETFD, FD_CLOEXEC)));
-  LAUNCHER_TRY(check("close descriptors", kernel::close_range(wire::kSpecFd, ~0U, 0)));
+  LAUNCHER_TRY(check("keep the spec", fcntl(wire::kSpecFd, F_SETFD, FD_CLOEXEC)));
   close(wire::kControlFd);
   return take_null_descriptors();
 }
@@ -45,7 +49,7 @@ Failure close_inherited() {
 Failure become_template(const wire::Spec& spec, const Program& program) {
   LAUNCHER_TRY(die_with_parent());
   LAUNCHER_TRY(complete_root(spec, Proc::of_stage));
-  LAUNCHER_TRY(drop_privileges(spec));
+  LAUNCHER_TRY(drop_privileges(spec, Whose::template_program));
   LAUNCHER_TRY(filter_system_calls(spec.template_filter));
   return become(program);
 }
@@ -67,7 +71,7 @@ Failure start_template(Stage& self, wire::Reader& request, const Message& messag
 // --- sandboxes for its forks
 // -------------------------------------------------------------------------------------------------------
 
-/// In the new process: its own socket takes the place of the stage's.
+/// In the new process: its own socket takes the place of the stage's. Only returns with a failure.
 Failure become_member(const Stage& self, const Message& message, int barrier) {
   const wire::Spec& spec = *self.spec;
   LAUNCHER_TRY(wait_at(barrier));
@@ -75,14 +79,14 @@ Failure become_member(const Stage& self, const Message& message, int barrier) {
   for (std::size_t entry = 1; entry < message.descriptor_count; ++entry) {
     LAUNCHER_TRY(enter_limits(message.descriptors[entry], 1));
   }
-  LAUNCHER_TRY(check("close descriptors", kernel::close_range(wire::kInitFd + 1, ~0U, 0)));
   LAUNCHER_TRY(take_identity(spec.settings.inside_id));
   LAUNCHER_TRY(check("setsid", setsid()));
   LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
   LAUNCHER_TRY(set_names(spec.hostname));
   LAUNCHER_TRY(raise_loopback());
   LAUNCHER_TRY(complete_root(spec, Proc::of_new_namespaces));
-  return drop_privileges(spec);
+  LAUNCHER_TRY(drop_privileges(spec));
+  return execute_init(self.executable);
 }
 
 Failure open_barrier(const Stage& self, pid_t pid, std::uint32_t slot, int barrier) {
@@ -110,9 +114,7 @@ Failure make_member(Stage& self, const Message& message, std::uint32_t slot) {
   const pid_t pid = kernel::clone3(kSandboxNamespaces | CLONE_PIDFD, &pidfd);
   if (pid == 0) {
     close(barrier[1]);
-    const Failure failure = become_member(self, message, barrier[0]);
-    if (!failure) _exit(serve_as_init(*self.spec, Origin::joined));
-    send_failure(wire::kInitFd, failure);
+    send_failure(wire::kInitFd, become_member(self, message, barrier[0]));
     _exit(1);
   }
   const Failure cloned = check("clone", pid);
@@ -211,7 +213,7 @@ Failure become_stage(const FirstProcess& first) {
   LAUNCHER_TRY(set_names(spec.hostname));
   LAUNCHER_TRY(raise_loopback());
   LAUNCHER_TRY(build_stage_root(spec, first.trees));
-  LAUNCHER_TRY(close_inherited());
+  LAUNCHER_TRY(close_inherited(first.program, self.executable));
   LAUNCHER_TRY(watch_children(self.children));
   // Files of new processes in /proc belong to this user only while memory may be looked at; who has fewer
   // capabilities may not look all the same (man 2 ptrace, "Ptrace access mode checking").

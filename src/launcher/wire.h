@@ -61,8 +61,8 @@ struct Settings {
   std::uint32_t outside_gid = 0;
   std::uint32_t owner_id = 0;  ///< uid and gid that own files of attachments on the host
   std::uint16_t broker_port = 0;
-  std::uint16_t entries = 0;  ///< descriptors from kFirstEntryFd on
-  std::uint16_t slots = 0;    ///< stage: sandboxes at once
+  std::uint16_t entries = 0;         ///< descriptors from kFirstEntryFd on
+  std::uint16_t slots = 0;           ///< stage: sandboxes at once
   std::uint16_t member_entries = 0;  ///< stage: entries of each sandbox's own limits
 };
 

@@ -24,8 +24,8 @@ struct HostPart {
   launcher::wire::Settings settings;
   std::vector<ProcMask> masks;
   std::vector<Rlimit> rlimits;
-  std::vector<std::uint8_t> filter;  ///< of seccomp_policy.h
-  std::vector<launcher::wire::Slot> slots = {};       ///< of a stage, as root
+  std::vector<std::uint8_t> filter;                ///< of seccomp_policy.h
+  std::vector<launcher::wire::Slot> slots = {};    ///< of a stage, as root
   std::vector<std::uint8_t> template_filter = {};  ///< of a stage
 };
 

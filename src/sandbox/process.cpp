@@ -293,8 +293,8 @@ void LaunchedProcess::kill_maker() {
   launcher::kernel::pidfd_send_signal(launcher_pidfd_.get(), SIGKILL);
 }
 
-/// Init with its pid namespace goes before the launcher, or is killed by the kernel because the launcher went.
-/// The pointer keeps this object.
+/// Init with its pid namespace goes before the launcher, or is killed by the kernel because the launcher
+/// went. The pointer keeps this object.
 io::Task<> LaunchedProcess::maker_ended(std::shared_ptr<Process> self) {
   for (;;) {
     auto received = co_await launcher_.receive();

@@ -1,9 +1,10 @@
-// One sandbox from the server's side: its init, its limits, its end. Who made it differs: a launcher of its own
-// (LaunchedProcess) or the stage of a template (stage.h).
+// One sandbox from the server's side: its init, its limits, its end. Who made it differs: a launcher of its
+// own (LaunchedProcess) or the stage of a template (stage.h).
 //
-// Tasks listen to init and to the maker for as long as they live, another watches the limits; all of them share
-// `Process` with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and reaped.
-// Everything happens on the loop and nothing blocks, but for a Process that goes together with its loop.
+// Tasks listen to init and to the maker for as long as they live, another watches the limits; all of them
+// share `Process` with the Sandbox that the caller holds, so a sandbox that is dropped is still killed and
+// reaped. Everything happens on the loop and nothing blocks, but for a Process that goes together with its
+// loop.
 #pragma once
 
 #include <memory>

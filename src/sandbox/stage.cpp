@@ -203,7 +203,8 @@ io::Task<Result<>> Stage::warmed_up(std::shared_ptr<Stage> self, Deadline deadli
   auto warm = co_await self->warm_.wait(deadline);
   if (self->waiting_ && !self->broken_) co_return Result<>();
   self->break_down("no template");
-  if (!self->failure().empty()) co_return fail(Kind::unavailable, fmt::format("template: {}", self->failure()));
+  if (!self->failure().empty())
+    co_return fail(Kind::unavailable, fmt::format("template: {}", self->failure()));
   PRIMS_CO_RETURN_ON_ERROR(std::move(warm));
   co_return fail(Kind::unavailable, "the template program ended before it asked for a fork");
 }

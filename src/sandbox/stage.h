@@ -1,4 +1,5 @@
-// A template: its stage (launcher/stage.h), its program, and the sandboxes of its forks, from the server's side.
+// A template: its stage (launcher/stage.h), its program, and the sandboxes of its forks, from the server's
+// side.
 #pragma once
 
 #include <deque>
@@ -21,8 +22,8 @@ struct StagePlan {
 
 class Member;
 
-/// The sandbox of the template program itself, which makes others. Its first process, the stage, takes the place
-/// of init.
+/// The sandbox of the template program itself, which makes others. Its first process, the stage, takes the
+/// place of init.
 class Stage : public LaunchedProcess {
  public:
   Stage(Launched launched, Holdings holdings, UniqueFd fork_socket, StagePlan plan);
@@ -65,8 +66,8 @@ class Stage : public LaunchedProcess {
 
   Control program_;
   StagePlan plan_;
-  std::vector<std::weak_ptr<Member>> members_;    // by slot; their Tasks keep them
-  std::vector<bool> taken_;                       // by slot, until everything in it has ended
+  std::vector<std::weak_ptr<Member>> members_;     // by slot; their Tasks keep them
+  std::vector<bool> taken_;                        // by slot, until everything in it has ended
   std::deque<std::shared_ptr<Member>> attaching_;  // answers come in this order
   std::deque<std::shared_ptr<Answer>> joining_;    // shared with the one who waits
   io::Event warm_;

@@ -174,7 +174,8 @@ TEST_F(TemplateTest, EveryForkHasNamespacesOfItsOwn) {
   const Ran second = finish(std::move(two), kNamespaces);
   std::istringstream lines(first.out);
   int count = 0;
-  for (std::string name, inode; lines >> name >> inode; ++count) EXPECT_THAT(second.out, Not(HasSubstr(inode)));
+  for (std::string name, inode; lines >> name >> inode; ++count)
+    EXPECT_THAT(second.out, Not(HasSubstr(inode)));
   EXPECT_EQ(count, 7) << first.out;
 }
 
@@ -186,12 +187,16 @@ import sys, os, socket
 sys.seen = True
 for path in ('/tmp/a', '/dev/shm/a', '/sandbox/home/a', '/sandbox/run/a'): open(path, 'w').close()
 socket.socket().bind(('127.0.0.1', 4000))
-)").out, "");
+)")
+                .out,
+            "");
   EXPECT_EQ(run_fork(*from, R"(
 import sys, os, socket
 socket.socket().bind(('127.0.0.1', 4000))
 print(hasattr(sys, 'seen'), [os.listdir(p) for p in ('/tmp', '/dev/shm', '/sandbox/home', '/sandbox/run')])
-)").out, "False [[], [], [], []]\n");
+)")
+                .out,
+            "False [[], [], [], []]\n");
 }
 
 TEST_F(TemplateTest, KeepsWhatTheProgramHadReady) {
@@ -206,8 +211,8 @@ TEST_F(TemplateTest, WorkspacesArriveLate) {
   const auto from = make();
   ASSERT_TRUE(from);
   Fork waiting = fork(*from);
-  const auto attached =
-      loop_.run_until_done(waiting.sandbox->attach({{workspace.path(), "/sandbox/data", Access::read_write}}));
+  const auto attached = loop_.run_until_done(
+      waiting.sandbox->attach({{workspace.path(), "/sandbox/data", Access::read_write}}));
   ASSERT_TRUE(attached) << attached.error().message;
   const Ran ran = finish(std::move(waiting), R"(
 import os
@@ -245,8 +250,32 @@ TEST_F(TemplateTest, HoldsEachForkToItsLimits) {
   ASSERT_TRUE(from);
   const Ran hungry = run_fork(*from, "data = []\nwhile True: data.append(bytearray(1 << 20))");
   EXPECT_TRUE(std::holds_alternative<OutOfMemory>(hungry.outcome) || hungry.exit_code() == 1) << hungry.out;
-  const Ran many = run_fork(*from, "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()");
-  EXPECT_TRUE(std::holds_alternative<ProcessLimit>(many.outcome)) << many.out;
+  const Ran many = run_fork(*from,
+                            "import threading, time\nfor _ in range(100): "
+                            "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()");
+  EXPECT_TRUE(std::holds_alternative<ProcessLimit>(many.outcome) || many.exit_code() == 1) << many.out;
+  EXPECT_EQ(run_fork(*from, "print(1)").out, "1\n");
+}
+
+TEST_F(TemplateTest, ProcessesOfOneForkAreNoneOfTheNext) {
+  TemplateSpec spec = template_spec();
+  spec.prepare.limits.processes = 60;
+  const auto from = make(std::move(spec));
+  ASSERT_TRUE(from);
+  std::vector<Fork> busy;
+  for (int i = 0; i < 3; ++i) {
+    busy.push_back(fork(*from));
+    const std::string code =
+        "import threading, time\n"
+        "for _ in range(50): threading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n"
+        "print('started', flush=True)\ntime.sleep(99)\n";
+    ASSERT_TRUE(loop_.run_until_done(busy.back().input.write_all(code, Deadline::after(Milliseconds(5000)))));
+    busy.back().input.close();
+    std::string said(7, ' ');
+    ASSERT_TRUE(
+        loop_.run_until_done(busy.back().output.read_some(said, Deadline::after(Milliseconds(5000)))));
+    EXPECT_EQ(said, "started");
+  }
   EXPECT_EQ(run_fork(*from, "print(1)").out, "1\n");
 }
 
@@ -328,7 +357,8 @@ TEST_F(TemplateTest, EndsWhenNobodyHoldsItAndItsLastForkHasEnded) {
   from.reset();
   EXPECT_EQ(finish(std::move(last), "print(1)").out, "1\n");
   for (const UniqueFd& process : alive) {
-    EXPECT_TRUE(loop_.run_until_done(io::wait_readable(process.get(), Deadline::after(Milliseconds(10'000)))));
+    EXPECT_TRUE(
+        loop_.run_until_done(io::wait_readable(process.get(), Deadline::after(Milliseconds(10'000)))));
   }
 }
 
