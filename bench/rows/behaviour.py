@@ -12,7 +12,7 @@ from harness.bench import command_text, row
 from harness.results import Bar, duration
 from rows.data import GROUPBY
 
-LINE = "import time\nprint('line', time.monotonic_ns(), '%UNIQUE%')\ntime.sleep(0.15)"
+LINE = "import time\nprint(f'line {time.monotonic_ns()} %UNIQUE%')\ntime.sleep(0.15)"
 LIMIT_S = 0.2
 BYTES = 100_000_000
 COPY = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
