@@ -63,9 +63,13 @@ std::string steps_of_root() {
   return writer.take();
 }
 
-std::string make_spec() {
+enum class First { init, stage };
+
+std::string make_spec(First first = First::init) {
+  const bool stage = first == First::stage;
   wire::Settings settings;
-  settings.flags = wire::kAwaitProceed | wire::kLoopbackBroker;
+  settings.flags = wire::kAwaitProceed | (stage ? wire::kStage : wire::kLoopbackBroker);
+  settings.slots = stage ? 2 : 0;
   settings.broker_port = 3128;
   const bool root = ::geteuid() == 0;
   settings.outside_uid = root ? kUid : ::geteuid();
@@ -82,7 +86,12 @@ std::string make_spec() {
   const std::string allow_all("\x06\0\0\0\0\0\xff\x7f", 8);
   wire::Writer body;
   body.value(settings).text("harness").bytes(trees_of_host()).bytes(steps_of_root()).bytes(masks.take());
-  body.bytes(limits.take()).bytes(rules.take()).bytes("").bytes(allow_all).bytes("");
+  wire::Writer slots;
+  for (std::uint32_t slot = 0; root && slot < settings.slots; ++slot) {
+    slots.value<std::uint32_t>(kUid + 2 + slot).value<std::uint32_t>(kUid + 2 + slot);
+  }
+  body.bytes(limits.take()).bytes(rules.take()).bytes(slots.take()).bytes(allow_all);
+  body.bytes(stage ? allow_all : "");
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());
   wire::Writer whole;
@@ -145,8 +154,29 @@ class Harness : public ::testing::Test {
     if (into != nullptr) *into = std::move(*received);
   }
 
-  static void send(const UniqueFd& socket, std::string message) {
-    ASSERT_EQ(::send(socket.get(), message.data(), message.size(), 0), static_cast<ssize_t>(message.size()));
+  static void send(const UniqueFd& socket, std::string message, int descriptor = -1) {
+    iovec part{message.data(), message.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    if (descriptor >= 0) {
+      header.msg_control = control.data();
+      header.msg_controllen = control.size();
+      cmsghdr* rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+    }
+    ASSERT_EQ(::sendmsg(socket.get(), &header, 0), static_cast<ssize_t>(message.size()));
+  }
+
+  /// `script` for the shell, with /dev/null as its descriptors.
+  static void start_shell(const UniqueFd& socket, const char* script) {
+    wire::Writer start;
+    start.value(wire::Request{wire::RequestKind::start}).value(wire::StartHeader{7, 3, 1}).text("/");
+    send(socket, start.text("/bin/sh").text("-c").text(script).text("PATH=/usr/bin").take());
   }
 
   int wait_for_launcher() const {
@@ -193,6 +223,39 @@ TEST_F(Harness, LivesOneWholeLife) {
   ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::ended));
   EXPECT_EQ(wait_for_launcher(), 0);
   std::filesystem::remove_all(workspace);
+}
+
+TEST_F(Harness, AStageMakesSandboxes) {
+  ASSERT_NO_FATAL_FAILURE(launch(make_spec(First::stage)));
+  ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::created));
+  send(control_, wire::Writer().value(wire::Request{wire::RequestKind::proceed}).take());
+  ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::ready));
+
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd member(ends[0]);
+  UniqueFd theirs(ends[1]);
+  send(init_, wire::Writer().value(wire::Request{wire::RequestKind::make, 1}).take(), theirs.get());
+  theirs.reset();
+  Received created;
+  ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::created, &created));
+  EXPECT_EQ(created.notice.value, 1);
+  EXPECT_TRUE(created.descriptor.valid());
+  ASSERT_NO_FATAL_FAILURE(expect(member, wire::NoticeKind::ready));
+
+  start_shell(member, "echo x > /tmp/y && exit 42");
+  Received exited;
+  ASSERT_NO_FATAL_FAILURE(expect(member, wire::NoticeKind::exited, &exited));
+  EXPECT_EQ(WEXITSTATUS(exited.notice.value), 42);
+  Received ended;
+  ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::ended, &ended));
+  EXPECT_EQ(ended.notice.value, 1);
+
+  start_shell(init_, "test ! -e /tmp/y && exit 7");
+  ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::exited, &exited));
+  EXPECT_EQ(WEXITSTATUS(exited.notice.value), 7);
+  ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::ended));
+  EXPECT_EQ(wait_for_launcher(), 0);
 }
 
 TEST_F(Harness, EndsWhenTheServerGoes) {
