@@ -7,12 +7,16 @@
 #include <thread>
 
 #include "guest/files.h"
+#include "json/json.h"
 #include "sandbox/root.h"
 
 namespace prims::python {
 namespace {
 
 constexpr std::string_view kDriverDirectory = "/opt/prims";
+/// A template imports until it holds so many times what is expected, and never holds much more.
+constexpr std::uint64_t kRoomForImports = 2;
+constexpr Bytes kImportPeak = mib(256);
 
 bool lies_in(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
@@ -47,9 +51,12 @@ sandbox::PrepareSpec prepare_spec(const layers::Interpreter& interpreter, const 
   return spec;
 }
 
-std::vector<sandbox::Attachment> attachments(const std::string& workspace, const layers::Layer& layer) {
-  return {{workspace, kWorkspacePath, sandbox::Access::read_write},
-          {layer.directory.string(), layers::kEnvironmentPath, sandbox::Access::read_only}};
+sandbox::Attachment workspace_attachment(const std::string& workspace) {
+  return {workspace, kWorkspacePath, sandbox::Access::read_write};
+}
+
+sandbox::Attachment layer_attachment(const layers::Layer& layer) {
+  return {layer.directory.string(), layers::kEnvironmentPath, sandbox::Access::read_only};
 }
 
 sandbox::StartSpec start_spec(const sandbox::Limits& limits, const sandbox::Enforcement& enforcement) {
@@ -78,6 +85,27 @@ sandbox::StartSpec start_spec(const sandbox::Limits& limits, const sandbox::Enfo
   };
   // Address space is what such limits count, and each arena of malloc reserves 64 MiB of it.
   if (enforcement.memory.starts_with("rlimit")) spec.environment.emplace_back("MALLOC_ARENA_MAX=2");
+  return spec;
+}
+
+sandbox::TemplateSpec template_spec(const layers::Interpreter& interpreter, const layers::Layer& layer,
+                                    const RunLimits& limits, const sandbox::Enforcement& enforcement,
+                                    const Ahead& ahead) {
+  json::Object argument;
+  json::Array& imports = argument["imports"].emplace_array();
+  for (const std::string& module : ahead.modules) imports.emplace_back(module);
+  argument["memory"] = kRoomForImports * ahead.memory.count;
+
+  sandbox::TemplateSpec spec;
+  spec.prepare = prepare_spec(interpreter, limits);
+  spec.limits = limits.sandbox;
+  spec.limits.memory.count = kRoomForImports * ahead.memory.count + kImportPeak.count;
+  spec.limits.cpu_time = Milliseconds{0};
+  spec.attachments.push_back(layer_attachment(layer));
+  spec.start = start_spec(limits.sandbox, enforcement);
+  spec.start.argv.emplace_back("template");
+  spec.start.argv.push_back(json::write(argument));
+  spec.start.directory = "/";  // the workspace of a fork comes later, over the place where it would be
   return spec;
 }
 

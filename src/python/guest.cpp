@@ -8,6 +8,8 @@ namespace {
 
 /// For the interpreter to come up; a busy machine may be slow.
 constexpr Milliseconds kStartTime{30'000};
+/// The same for a fork, which has little left to do.
+constexpr Milliseconds kForkTime{10'000};
 
 void put(sandbox::ForkSpec ends, sandbox::StartSpec& spec) {
   spec.standard_input = std::move(ends.standard_input);
@@ -32,6 +34,27 @@ io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Atta
   const bool greeted = co_await Conversation::greeted(guest->conversation, deadline);
   if (!greeted && deadline.passed()) guest->sandbox->kill(sandbox::SetupFailed{"start of Python", ETIMEDOUT});
   co_return greeted;
+}
+
+io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from) {
+  const io::Executor executor = co_await io::this_executor;
+  Guest guest{nullptr, std::make_shared<Conversation>(executor)};
+  PRIMS_CO_ASSIGN_OR_RETURN(sandbox::ForkSpec ends, guest.conversation->connect());
+  auto forked = co_await from->fork(std::move(ends));
+  PRIMS_CO_ASSIGN_OR_RETURN(guest.sandbox, std::move(forked));
+  guest.conversation->listen();
+  const bool greeted = co_await Conversation::greeted(guest.conversation, Deadline::after(kForkTime));
+  if (greeted) co_return guest;
+  std::string note = guest.conversation->note();
+  co_await end_guest(std::move(guest), nullptr);
+  co_return fail(Kind::unavailable, note.empty() ? "it ended, or said nothing in time" : std::move(note));
+}
+
+io::Task<> end_guest(Guest guest, [[maybe_unused]] layers::Lease lease) {
+  guest.conversation->on_end({});
+  guest.sandbox->kill(sandbox::Cancelled{});
+  [[maybe_unused]] const sandbox::Outcome outcome = co_await guest.sandbox->finish();
+  co_await Conversation::finish(guest.conversation, Deadline::after(kDrainTime));
 }
 
 }  // namespace prims::python

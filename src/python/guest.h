@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "io/task.h"
+#include "layers/store.h"
 #include "python/conversation.h"
 #include "sandbox/sandbox.h"
 
 namespace prims::python {
+
+/// For what is left in the pipes once every process is gone.
+inline constexpr Milliseconds kDrainTime{200};
 
 /// Whoever holds one ends it: finish() of the sandbox, then of the conversation, before it goes.
 struct Guest {
@@ -20,5 +24,11 @@ struct Guest {
 /// outcome says why.
 io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Attachment> attachments,
                                    sandbox::StartSpec spec, StreamOptions streams);
+
+/// A guest that waits; its workspace is not attached.
+io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from);
+
+/// For a guest that gets no call. `lease` is held until every process is gone.
+io::Task<> end_guest(Guest guest, layers::Lease lease);
 
 }  // namespace prims::python

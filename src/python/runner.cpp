@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -10,14 +11,15 @@
 #include "python/environment.h"
 #include "python/guest.h"
 #include "python/refusal.h"
+#include "python/templates.h"
 
 namespace prims::python {
 namespace {
 
 /// For the guest to tell the running line before it is killed.
 constexpr Milliseconds kLineTime{50};
-/// For what is left in the pipes once every process is gone.
-constexpr Milliseconds kDrainTime{200};
+/// A run that takes longer does not need all of the machine, so what is made ahead may be made beside it.
+constexpr Milliseconds kShortRun{20};
 
 /// Ends the sandbox as soon as nobody waits for the run.
 class CancelHook {
@@ -45,29 +47,34 @@ bool ended_by_itself(const sandbox::Outcome& outcome) {
          std::holds_alternative<sandbox::Signalled>(outcome);
 }
 
+/// A guest on the way to its call.
+struct Arrival {
+  Guest guest;
+  Path path = Path::plain;
+};
+
 class SandboxRunner final : public Runner {
  public:
-  SandboxRunner(sandbox::Host& host, layers::Interpreter interpreter)
-      : host_(host), interpreter_(std::move(interpreter)) {}
+  SandboxRunner(sandbox::Host& host, layers::Interpreter interpreter, std::unique_ptr<Templates> templates)
+      : host_(host), interpreter_(std::move(interpreter)), templates_(std::move(templates)) {}
 
   io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) override {
-    const io::Executor executor = co_await io::this_executor;
     const Clock::time_point begin = Clock::now();
-    auto prepared = co_await host_.prepare(prepare_spec(interpreter_, spec.limits));
-    PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<sandbox::Sandbox> sandbox, std::move(prepared));
-    const Guest guest{std::move(sandbox), std::make_shared<Conversation>(executor)};
-    const CancelHook hook(std::move(cancellation), guest.sandbox.get());
+    const Use use(templates_.get(), spec);
+    auto arrived = co_await arrive(use.stock(), spec.workspace, spec.limits);
+    PRIMS_CO_ASSIGN_OR_RETURN(const Arrival arrival, std::move(arrived));
+    const Guest& guest = arrival.guest;
+    const CancelHook hook(cancellation, guest.sandbox.get());
 
     RunResult result;
-    auto ready = co_await start_guest(&guest, attachments(spec.workspace, spec.layer),
-                                      start_spec(spec.limits.sandbox, host_.enforcement()),
-                                      streams_for(spec, guest.sandbox.get()));
-    const bool handed_over = ready && *ready;
+    result.path = arrival.path;
+    auto ready = co_await get_ready(&arrival, &spec);
+    const bool handed_over = ready && *ready && !(cancellation && cancellation->requested());
     if (handed_over) {
       result.timings.start = since(begin);
       Call call{std::move(spec.code), kProgramFile, kWorkspacePath, std::move(spec.arguments)};
       Input input = std::move(spec.input).value_or("");
-      co_await see_through(&guest, std::move(call), std::move(input), spec.limits.wall, &result);
+      co_await see_through(&guest, std::move(call), std::move(input), spec.limits.wall, &use, &result);
     }
     result.outcome = co_await guest.sandbox->finish();
     co_await Conversation::finish(guest.conversation, Deadline::after(kDrainTime));
@@ -78,7 +85,61 @@ class SandboxRunner final : public Runner {
     co_return result;
   }
 
+  void warm_up(const layers::Layer& layer, const RunLimits& limits) override {
+    if (templates_) templates_->served(templates_->stock_for(layer, limits), layer);
+  }
+
+  io::Task<Result<>> stop(Deadline deadline) override {
+    if (!templates_) co_return Result<>();
+    co_return co_await templates_->stop(deadline);
+  }
+
  private:
+  /// Tells when a run leaves the machine to others.
+  class Use {
+   public:
+    Use(Templates* templates, const RunSpec& spec) : templates_(templates), layer_(spec.layer) {
+      if (templates != nullptr) stock_ = templates->stock_for(spec.layer, spec.limits);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() { served(); }
+
+    void served() const {
+      if (templates_ != nullptr) templates_->served(stock_, layer_);
+    }
+    const std::shared_ptr<Stock>& stock() const { return stock_; }
+
+   private:
+    Templates* templates_;
+    const layers::Layer& layer_;
+    std::shared_ptr<Stock> stock_;  // shared with Templates
+  };
+
+  io::Task<Result<Arrival>> arrive(std::shared_ptr<Stock> stock, std::string workspace, RunLimits limits) {
+    if (stock) {
+      auto taken = co_await Stock::take(std::move(stock), std::move(workspace));
+      if (taken) co_return Arrival{std::move(taken->guest), taken->path};
+    }
+    const io::Executor executor = co_await io::this_executor;
+    auto prepared = co_await host_.prepare(prepare_spec(interpreter_, limits));
+    PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<sandbox::Sandbox> sandbox, std::move(prepared));
+    co_return Arrival{{std::move(sandbox), std::make_shared<Conversation>(executor)}, Path::plain};
+  }
+
+  /// False: the interpreter did not come up, and the outcome says why.
+  io::Task<Result<bool>> get_ready(const Arrival* arrival, const RunSpec* spec) {
+    StreamOptions streams = streams_for(*spec, arrival->guest.sandbox.get());
+    if (arrival->path != Path::plain) {
+      arrival->guest.conversation->capture(std::move(streams));
+      co_return true;
+    }
+    std::vector<sandbox::Attachment> attachments{workspace_attachment(spec->workspace),
+                                                 layer_attachment(spec->layer)};
+    co_return co_await start_guest(&arrival->guest, std::move(attachments),
+                                   start_spec(spec->limits.sandbox, host_.enforcement()), std::move(streams));
+  }
+
   static StreamOptions streams_for(const RunSpec& spec, sandbox::Sandbox* sandbox) {
     const Bytes kept = spec.limits.kept_output;
     return {.shown = spec.limits.shown_output,
@@ -88,7 +149,7 @@ class SandboxRunner final : public Runner {
   }
 
   /// From the moment the guest gets its call to its end, or the end of its time.
-  static io::Task<> see_through(const Guest* guest, Call call, Input input, Milliseconds wall,
+  static io::Task<> see_through(const Guest* guest, Call call, Input input, Milliseconds wall, const Use* use,
                                 RunResult* result) {
     const Clock::time_point begin = Clock::now();
     const Deadline deadline{begin + wall};
@@ -96,7 +157,12 @@ class SandboxRunner final : public Runner {
     auto sent =
         co_await Conversation::hand_over(guest->conversation, std::move(call), std::move(input), deadline);
     if (!sent) log::debug("python: the call could not be sent: {}", sent.error().message);
-    const bool ended = co_await sandbox->ended_by(deadline);
+    const Deadline soon{std::min(deadline.at, begin + kShortRun)};
+    bool ended = co_await sandbox->ended_by(soon);
+    if (!ended && soon.passed() && !deadline.passed()) {
+      use->served();
+      ended = co_await sandbox->ended_by(deadline);
+    }
     if (!ended && !deadline.passed()) sandbox->kill(sandbox::Cancelled{});
     if (!ended && deadline.passed()) {
       result->last_line =
@@ -129,6 +195,7 @@ class SandboxRunner final : public Runner {
 
   sandbox::Host& host_;
   const layers::Interpreter interpreter_;
+  const std::unique_ptr<Templates> templates_;  // none: every run is a plain one
 };
 
 }  // namespace
@@ -146,7 +213,13 @@ std::string_view to_string(Path path) {
 }
 
 std::unique_ptr<Runner> Runner::create(sandbox::Host& host, layers::Interpreter interpreter) {
-  return std::make_unique<SandboxRunner>(host, std::move(interpreter));
+  return std::make_unique<SandboxRunner>(host, std::move(interpreter), nullptr);
+}
+
+std::unique_ptr<Runner> Runner::create_warm(io::Executor executor, sandbox::Host& host,
+                                            layers::Interpreter interpreter, WarmOptions options) {
+  auto templates = std::make_unique<Templates>(std::move(executor), host, interpreter, options);
+  return std::make_unique<SandboxRunner>(host, std::move(interpreter), std::move(templates));
 }
 
 }  // namespace prims::python

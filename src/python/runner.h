@@ -104,14 +104,34 @@ struct RunResult {
   Path path = Path::plain;
 };
 
+/// How much is made ready ahead of need.
+struct WarmOptions {
+  Bytes memory = gib(1);               ///< all templates together
+  std::uint32_t pool_size = 4;         ///< guests that wait, for each environment in use
+  std::uint32_t pool_total = 16;       ///< the same for all environments together
+  std::uint32_t concurrent_runs = 16;  ///< runs at once
+};
+
 class Runner {
  public:
   virtual ~Runner() = default;
 
+  /// Every run starts its own interpreter. `host` outlives the runner.
   static std::unique_ptr<Runner> create(sandbox::Host& host, layers::Interpreter interpreter);
+
+  /// With templates and waiting guests, where they can be had; results are the same. The executor is that of
+  /// the loop that the runs are on.
+  static std::unique_ptr<Runner> create_warm(io::Executor executor, sandbox::Host& host,
+                                             layers::Interpreter interpreter, WarmOptions options);
 
   /// An Error is a fault of ours or of the host (SetupFailed is an outcome).
   virtual io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) = 0;
+
+  /// Makes ready for runs like this ahead of the first one.
+  virtual void warm_up(const layers::Layer& layer, const RunLimits& limits) = 0;
+
+  /// Ends what was made ready. No run goes on any more, and none follows.
+  virtual io::Task<Result<>> stop(Deadline deadline) = 0;
 };
 
 }  // namespace prims::python

@@ -1,0 +1,72 @@
+#include "python/ahead.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace prims::python {
+namespace {
+
+/// The interpreter with what scripts use of the standard library.
+constexpr Bytes kInterpreter = mib(48);
+
+struct Heavy {
+  std::string_view distribution;
+  std::string_view module;
+  Bytes memory;  ///< beside those above it
+};
+
+/// Packages that are slow to import and safe to fork: they start no thread and open nothing when imported.
+constexpr std::array kHeavy = {
+    Heavy{"numpy", "numpy", mib(24)},
+    Heavy{"pandas", "pandas", mib(56)},
+    Heavy{"matplotlib", "matplotlib.pyplot", mib(40)},
+    Heavy{"requests", "requests", mib(12)},
+    Heavy{"openpyxl", "openpyxl", mib(14)},
+    Heavy{"pillow", "PIL.Image", mib(10)},
+    Heavy{"scipy", "scipy.stats", mib(64)},
+    Heavy{"scipy", "scipy.optimize", mib(0)},
+    Heavy{"scikit-learn", "sklearn", mib(24)},
+    Heavy{"scikit-learn", "sklearn.linear_model", mib(40)},
+    Heavy{"seaborn", "seaborn", mib(16)},
+    Heavy{"statsmodels", "statsmodels.api", mib(48)},
+    Heavy{"sympy", "sympy", mib(48)},
+    Heavy{"networkx", "networkx", mib(32)},
+    Heavy{"plotly", "plotly.graph_objects", mib(32)},
+    Heavy{"beautifulsoup4", "bs4", mib(10)},
+    Heavy{"lxml", "lxml.etree", mib(10)},
+    Heavy{"pyyaml", "yaml", mib(4)},
+    Heavy{"pydantic", "pydantic", mib(16)},
+    Heavy{"jinja2", "jinja2", mib(6)},
+    Heavy{"httpx", "httpx", mib(12)},
+    Heavy{"xlsxwriter", "xlsxwriter", mib(6)},
+    Heavy{"tabulate", "tabulate", mib(3)},
+    Heavy{"python-docx", "docx", mib(12)},
+    Heavy{"pypdf", "pypdf", mib(12)},
+};
+
+/// "Scikit_Learn==1.5" as "scikit-learn".
+std::string distribution_of(std::string_view package) {
+  std::string name(package.substr(0, package.find("==")));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) {
+    return c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return name;
+}
+
+}  // namespace
+
+Ahead imports_ahead(std::span<const std::string> packages) {
+  std::vector<std::string> distributions;
+  for (const std::string& package : packages) distributions.push_back(distribution_of(package));
+  Ahead ahead{.modules = {}, .memory = kInterpreter};
+  for (const Heavy& heavy : kHeavy) {
+    if (std::ranges::find(distributions, heavy.distribution) == distributions.end()) continue;
+    ahead.modules.emplace_back(heavy.module);
+    ahead.memory.count += heavy.memory.count;
+  }
+  return ahead;
+}
+
+}  // namespace prims::python

@@ -1,0 +1,167 @@
+#include "python/stock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "io/stream.h"
+#include "io/wait.h"
+#include "python/environment.h"
+
+namespace prims::python {
+namespace {
+
+/// For the answer of the call whose guest is to be replaced.
+constexpr Milliseconds kHeadStart{2};
+constexpr Bytes kKeptComplaint = kib(4);
+constexpr std::size_t kShownLines = 5;
+
+/// What a template writes to its output descriptors: read as long as it lives, kept for the log.
+struct Complaint {
+  io::Stream source;
+  Capture kept{kKeptComplaint};
+  io::Event ended;
+
+  std::string text() {
+    const Captured said = std::move(kept).take();
+    return to_utf8(last_lines(said.head + said.tail, kShownLines));
+  }
+};
+
+io::Task<> read_all(std::shared_ptr<Complaint> complaint) {
+  std::array<char, 1024> buffer{};
+  for (;;) {
+    auto size = co_await complaint->source.read_some(buffer, Deadline::never());
+    if (!size || *size == 0) break;
+    complaint->kept.add({buffer.data(), *size});
+  }
+  complaint->ended.set();
+}
+
+Result<std::shared_ptr<Complaint>> connect(sandbox::StartSpec& spec) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  auto complaint = std::make_shared<Complaint>();
+  complaint->source = io::Stream(UniqueFd(ends[0]));
+  spec.standard_error = UniqueFd(ends[1]);
+  spec.standard_output = UniqueFd(::fcntl(ends[1], F_DUPFD_CLOEXEC, 3));
+  if (!spec.standard_output) return fail_errno("dup");
+  return complaint;
+}
+
+}  // namespace
+
+Stock::Stock(std::string name, RunLimits limits, Scopes scopes)
+    : name_(std::move(name)), limits_(std::move(limits)), scopes_(scopes) {}
+
+io::Task<std::optional<Taken>> Stock::take(std::shared_ptr<Stock> self, std::string workspace) {
+  const std::vector<sandbox::Attachment> attachments{workspace_attachment(workspace)};
+  if (!self->waiting_.empty()) {
+    Guest guest = std::move(self->waiting_.front());
+    self->waiting_.pop_front();
+    guest.conversation->on_end({});
+    auto attached = co_await guest.sandbox->attach(attachments);
+    if (attached) co_return Taken{std::move(guest), Path::pool};
+    log::debug("python: a waiting guest was of no use: {}", attached.error().message);
+    self->end(std::move(guest));
+  }
+  if (!self->works()) co_return std::nullopt;
+  auto forked = co_await self->fork();
+  if (!forked) co_return std::nullopt;
+  auto attached = co_await forked->sandbox->attach(attachments);
+  if (attached) co_return Taken{*std::move(forked), Path::fork};
+  log::debug("python: a fork was of no use: {}", attached.error().message);
+  self->end(*std::move(forked));
+  co_return std::nullopt;
+}
+
+io::Task<Result<>> Stock::make_template(std::shared_ptr<Stock> self, sandbox::Host* host,
+                                        sandbox::TemplateSpec spec, layers::Layer layer) {
+  PRIMS_CO_ASSIGN_OR_RETURN(const std::shared_ptr<Complaint> complaint, connect(spec.start));
+  self->scopes_.makers->spawn(read_all(complaint), "output of a template");
+  auto made = co_await host->make_template(std::move(spec));
+  if (!made) {
+    [[maybe_unused]] auto ended = co_await complaint->ended.wait(Deadline::after(kDrainTime));
+    const std::string said = complaint->text();
+    co_return fail(made.error().kind,
+                   fmt::format("{}{}{}", made.error().message, said.empty() ? "" : "; it said: ", said));
+  }
+  self->template_ = *std::move(made);
+  self->lease_ = std::move(layer.lease);
+  self->failed_forks_ = 0;
+  co_return Result<>();
+}
+
+void Stock::set_wanted(std::size_t wanted) {
+  wanted_ = wanted;
+  while (waiting_.size() > wanted_) {
+    end(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  if (filling_ || waiting_.size() == wanted_ || !works()) return;
+  filling_ = true;
+  scopes_.makers->spawn(fill(shared_from_this()), "fork guests ahead");
+}
+
+void Stock::clear() {
+  set_wanted(0);
+  template_.reset();
+  lease_.reset();
+}
+
+io::Task<> Stock::fill(std::shared_ptr<Stock> self) {
+  [[maybe_unused]] auto slept = co_await io::sleep_until(Deadline::after(kHeadStart));
+  while (self->works() && self->waiting_.size() < self->wanted_) {
+    const std::shared_ptr<sandbox::Template> from = self->template_;
+    auto forked = co_await self->fork();
+    if (!forked) break;
+    if (self->template_ == from && self->waiting_.size() < self->wanted_) {
+      self->park(*std::move(forked));
+    } else {
+      self->end(*std::move(forked));
+    }
+  }
+  self->filling_ = false;
+}
+
+/// The caller holds this object.
+io::Task<Result<Guest>> Stock::fork() {
+  const std::shared_ptr<sandbox::Template> from = template_;
+  auto forked = co_await fork_guest(from);
+  if (from == template_) {
+    const bool full = !forked && forked.error().kind == Kind::exhausted;
+    failed_forks_ = forked || full ? 0 : failed_forks_ + 1;
+  }
+  if (!forked) log::debug("python: no fork of a template: {}", forked.error().message);
+  co_return forked;
+}
+
+void Stock::park(Guest guest) {
+  if (!guest.conversation->waits()) return end(std::move(guest));
+  guest.conversation->on_end([self = weak_from_this(), who = guest.conversation.get()] {
+    if (const auto stock = self.lock()) stock->lose(who);
+  });
+  waiting_.push_back(std::move(guest));
+}
+
+void Stock::lose(const Conversation* conversation) {
+  const auto found = std::ranges::find_if(
+      waiting_, [&](const Guest& guest) { return guest.conversation.get() == conversation; });
+  if (found == waiting_.end()) return;
+  Guest guest = std::move(*found);
+  waiting_.erase(found);
+  log::debug("python: a guest ended while it waited");
+  end(std::move(guest));
+}
+
+void Stock::end(Guest guest) {
+  scopes_.enders->spawn(end_guest(std::move(guest), lease_), "end a guest that gets no call");
+}
+
+}  // namespace prims::python
