@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures prims beside what one would take instead, in the same run.
 
-    bench/run.py                     every row (about an hour the first time: it builds and installs the others)
+    bench/run.py                     every row: a quarter of an hour, and the first time as much again to build and install the others
     bench/run.py hello groupby       these rows
     bench/run.py --list              what there is, a line each
     bench/run.py --quick hello       a few samples, to see that it works; the figures mean little

@@ -1,6 +1,5 @@
 """One run of the benchmarks: what rows ask for."""
 
-import contextlib
 import time
 
 from . import messages, native, paths
@@ -41,8 +40,7 @@ class Run:
         self.quick = quick
         self.table = table
         self.rows = []
-        self._servers = contextlib.ExitStack()
-        self._shared = {}
+        self._server = None
 
     def count(self, full, quick):
         return quick if self.quick else full
@@ -61,13 +59,17 @@ class Run:
         except native.Failed as failure:
             made.note(f"FAILED: {failure}")
 
-    def server(self, *flags):
-        """A server that rows with the same flags share; warm."""
-        if flags not in self._shared:
-            server = self._servers.enter_context(self.program.serve(*flags))
-            self.warm(server, "print('warm')")
-            self._shared[flags] = server
-        return self._shared[flags]
+    def server(self):
+        """The server that rows share; warm."""
+        if self._server is None:
+            self._server = self.own_server()
+        return self._server
+
+    def own_server(self, *flags):
+        """Another one, with flags of its own; the caller ends it."""
+        server = self.program.serve(*flags)
+        self.warm(server, "print('warm')")
+        return server
 
     @staticmethod
     def warm(server, code, **arguments):
@@ -85,8 +87,8 @@ class Run:
             time.sleep(0.05)
 
     def close(self):
-        self._servers.close()
-        self._shared.clear()
+        if self._server is not None:
+            self._server.stop()
 
     # Measurements of ours.
 
@@ -109,10 +111,10 @@ class Run:
 
     # Filling rows.
 
-    def paced(self, row, measurements, bars=None, count=None, rate=20, ready=native.READY_S):
+    def paced(self, row, measurements, bars=None, count=None, rate=20, warm_up=None, ready=native.READY_S):
         """Figures of measurements that alternate at a fixed rate; the first is ours."""
         count = count or self.count(400, 20)
-        warm_up = self.count(20, 3)
+        warm_up = warm_up or self.count(20, 3)
         taken = native.paced(measurements, count, rate, warm_up, ready)
         schedule = {"count": count, "rate": rate, "warm_up": warm_up}
         return self.show(row, measurements, taken, [schedule] * len(measurements), bars)

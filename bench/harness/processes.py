@@ -4,6 +4,8 @@ import os
 import pathlib
 import re
 
+from .native import Unavailable
+
 PYTHON = re.compile(r"/python3?(\.\d+)?$")
 
 
@@ -15,6 +17,9 @@ class Process:
         self.parent = int(fields[1])
         self.started = int(fields[19])
         self.folder = folder
+
+    def pid_namespace(self):
+        return os.readlink(self.folder / "ns/pid")
 
     def is_python(self):
         try:
@@ -50,21 +55,49 @@ def below(pid):
     return found
 
 
+class Guest:
+    """An interpreter below a server, with whatever else lives in its pid namespace: its init."""
+
+    def __init__(self, python, others):
+        self.python = python
+        self.processes = [python, *others]
+        self.heavy = python.maps("_multiarray_umath")  # numpy
+
+    def private_bytes(self):
+        return sum(process.private_bytes() for process in self.processes)
+
+
 def guests(pid):
-    """The interpreters below a server while nothing runs: templates, and sandboxes that wait.
+    """What a server keeps while nothing runs: templates, and sandboxes that wait.
 
-    A template is the parent of what it forks; where forks have another parent, it is the oldest with its packages."""
-    pythons = [process for process in below(pid) if process.is_python()]
-    parents = {process.parent for process in pythons}
-    templates = [process for process in pythons if process.pid in parents]
-    if not templates:
-        for kind in (True, False):
-            alike = [process for process in pythons if heavy(process) == kind]
-            if len(alike) > 1:
-                templates.append(min(alike, key=lambda process: process.started))
-    chosen = {process.pid for process in templates}
-    return templates, [process for process in pythons if process.pid not in chosen]
+    A template has the interpreters that it forked below it, or beside it in its namespace; where there are none, the oldest
+    with its packages is taken for it."""
+    try:
+        everybody = below(pid)
+        spaces = {process.pid: process.pid_namespace() for process in everybody}
+    except PermissionError:
+        raise Unavailable("only root may look into sandboxes") from None
+    pythons = [process for process in everybody if process.is_python()]
+    found = []
+    for python in pythons:
+        others = [each for each in everybody if each.pid != python.pid and spaces[each.pid] == spaces[python.pid]
+                  and not each.is_python()]
+        found.append(Guest(python, others))
+    parents = ancestors(everybody, pythons)
+    templates = [guest for guest in found if guest.python.pid in parents]
+    for kind in (True, False):
+        alike = [guest for guest in found if guest.heavy == kind]
+        if len(alike) > 1 and not any(guest in templates for guest in alike):
+            templates.append(min(alike, key=lambda guest: guest.python.started))
+    return templates, [guest for guest in found if guest not in templates]
 
 
-def heavy(process):
-    return process.maps("_multiarray_umath")
+def ancestors(everybody, processes):
+    parent = {process.pid: process.parent for process in everybody}
+    found = set()
+    for process in processes:
+        above = process.parent
+        while above in parent:
+            found.add(above)
+            above = parent[above]
+    return found

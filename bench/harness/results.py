@@ -91,7 +91,7 @@ class Comparison:
         return None if self.bar is None or self.bar.bar is None else self.bar.holds(self.value, self.bar.bar)
 
     def as_json(self):
-        out = {"label": self.label, "ratio": self.value}
+        out = {"label": self.label.strip(), "ratio": self.value}
         if self.bar:
             out.update(bar=self.bar.bar, aim=self.bar.aim, direction="at least" if self.bar.at_least else "at most",
                        passed=self.passed)

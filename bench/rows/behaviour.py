@@ -67,15 +67,14 @@ def recovery(run, made):
     before = statistics.median(seconds for _, seconds in hello_for(server, 0.5) if seconds)
     time.sleep(1)
     templates, _ = processes.guests(server.pid)
-    templates = [template for template in templates if not processes.heavy(template)] or templates
     if not templates:
         made.note("skipped: this server has no template that one could kill")
         return
     slowest, back, failed = native.Samples(), native.Samples(), 0
     for _ in range(run.count(5, 1)):
         templates, _ = processes.guests(server.pid)
-        templates = [template for template in templates if not processes.heavy(template)] or templates
-        os.kill(templates[0].pid, signal.SIGKILL)
+        bare = [template for template in templates if not template.heavy] or templates
+        os.kill(bare[0].python.pid, signal.SIGKILL)
         killed = time.monotonic()
         taken = hello_for(server, 3)
         slow = [began + seconds for began, seconds in taken if seconds and seconds > 3 * before]
@@ -99,11 +98,11 @@ def pipe(run, made):
     ours = through("prims run, stdin to stdout", f"{prims} {copy}")
     plain = through("python3 -I -c, stdin to stdout", f"/usr/bin/python3 -I {copy}")
     run.alternate(made, [ours, plain], [run.count(20, 2)] * 2)
-    server = run.server("--kept-output=256MiB")
-    body = messages.run_code(f"import sys\nfor _ in range(100): sys.stdout.write('%UNIQUE%' * {BYTES // 800})")
-    load = run.http("prims over HTTP, 100 MB printed", server, body, '"status":"ok"', "print")
-    schedule = {"count": run.count(10, 2), "warm_up": 1}
-    made.samples(load.label, load.run(**schedule), "ours", [command_text(load, schedule)])
+    with run.own_server("--kept-output=256MiB") as server:
+        body = messages.run_code(f"import sys\nfor _ in range(100): sys.stdout.write('%UNIQUE%' * {BYTES // 800})")
+        load = run.http("prims over HTTP, 100 MB printed", server, body, '"status":"ok"', "print")
+        schedule = {"count": run.count(10, 2), "warm_up": 1}
+        made.samples(load.label, load.run(**schedule), "ours", [command_text(load, schedule)])
 
 
 @row("memory", "private memory of a sandbox that waits: with a bare interpreter, and with numpy and pandas imported")
@@ -118,12 +117,12 @@ def memory(run, made):
         return
     bars = {False: Bar(1.5, 0.8), True: Bar(2.5, 1.2)}
     for heavy, name in ((False, "bare"), (True, "heavy")):
-        held = [process.private_bytes() / 1e6 for process in waiting if processes.heavy(process) == heavy]
+        held = [guest.private_bytes() / 1e6 for guest in waiting if guest.heavy == heavy]
         if not held:
             made.note(f"no {name} sandbox waits")
             continue
         figure = made.number(f"prims, a waiting sandbox ({name}, {len(held)} wait)", statistics.median(held), "MB", "ours")
         made.check("  in MB", figure.value, bars[heavy], f"{figure.value:.2f} MB")
     for template in templates:
-        name = "heavy" if processes.heavy(template) else "bare"
+        name = "heavy" if template.heavy else "bare"
         made.number(f"prims, the {name} template itself", template.private_bytes() / 1e6, "MB", "ours")

@@ -76,7 +76,7 @@ def with_template(run, made):
     run.warm(server, HELLO, requirements=LAYER)
     body = messages.run_code(HELLO, requirements=LAYER)
     rate = steady_rate(run, server, body, "hi %UNIQUE%", "layer")
-    made.note(f"the set: the base packages and {', '.join(LAYER)}")
+    made.note("the set: " + ", ".join(LAYER))
     ours = run.http(f"prims, hello with requirements, {rate}/s", server, body, "hi %UNIQUE%", "layer")
     hello = run.http(f"prims, hello without, {rate}/s", server, messages.run_code(HELLO), "hi %UNIQUE%", "hello")
     run.paced(made, [ours, hello], bars={hello.label: Bar(1.3, 1.1)}, rate=rate, count=run.count(200, 10))
@@ -84,10 +84,10 @@ def with_template(run, made):
 
 def without_template(run, made):
     flags = ("--templates=off",) if run.program.has_setting("templates") else ()
-    server = run.server(*flags)
-    body = messages.run_code(HUMANIZE, requirements=LAYER)
-    run.warm(server, HUMANIZE, requirements=LAYER)
-    ours = run.http("prims, templates off, import humanize", server, body, "1,000 of %UNIQUE%", "layer-plain")
-    plain = baselines.clean_python(HUMANIZE, "1,000 of %UNIQUE%", "python3 -I -c on the same packages",
-                                   thirdparty.venv("data", "layer"))
-    run.alternate(made, [ours, plain], [run.count(100, 5)] * 2, bars={plain.label: Bar(1.5, 1.2)})
+    with run.own_server(*flags) as server:
+        run.warm(server, HUMANIZE, requirements=LAYER)
+        body = messages.run_code(HUMANIZE, requirements=LAYER)
+        ours = run.http("prims, templates off, import humanize", server, body, "1,000 of %UNIQUE%", "layer-plain")
+        plain = baselines.clean_python(HUMANIZE, "1,000 of %UNIQUE%", "python3 -I -c on the same packages",
+                                       thirdparty.venv("layer"))
+        run.alternate(made, [ours, plain], [run.count(100, 5)] * 2, bars={plain.label: Bar(1.5, 1.2)})

@@ -49,7 +49,7 @@ def hello_back_to_back(run, made):
 def hello_stdio(run, made):
     program = run.program.command("stdio")
     paced = run.stdio("prims over stdio, 20/s", program, messages.run_code(HELLO), EXPECT, "hello")
-    figures = run.paced(made, [paced, *hello_baselines(made)], bars=BARS, ready=3)
+    figures = run.paced(made, [paced, *hello_baselines(made)], bars=BARS, warm_up=run.count(100, 10), ready=3)
     check_tail(made, figures[0])
     back_to_back = run.stdio("prims over stdio, back to back", program, messages.run_code(HELLO), EXPECT, "hello")
     samples = back_to_back.run(count=run.count(500, 20), warm_up=run.count(20, 3))

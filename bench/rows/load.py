@@ -38,13 +38,13 @@ def compare_with_floor(made, eight_clients, floors):
 @row("burst", "200 calls at the same moment on a pool of 8: until the last answer, and none may fail")
 def burst(run, made):
     flags = ("--pool-size=8",) if run.program.has_setting("pool_size") else ()
-    server = run.server(*flags)
-    load = run.http("prims, 200 calls at once, each call", server, messages.run_code(HELLO), EXPECT, "burst", 200)
-    calls, whole = native.Samples(), native.Samples()
-    for _ in range(run.count(10, 2)):
-        one = load.run(count=200)
-        calls.extend(one)
-        whole.extend(native.Samples([one.elapsed]))
+    with run.own_server(*flags) as server:
+        load = run.http("prims, 200 calls at once, each call", server, messages.run_code(HELLO), EXPECT, "burst", 200)
+        calls, whole = native.Samples(), native.Samples()
+        for _ in range(run.count(10, 2)):
+            one = load.run(count=200)
+            calls.extend(one)
+            whole.extend(native.Samples([one.elapsed]))
     made.samples(load.label, calls, "ours", [command_text(load, {"count": 200})])
     made.samples("prims, 200 calls at once, until the last answer", whole, "ours")
     made.check("  calls that failed", calls.failures, Bar(0), str(calls.failures))
