@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures prims beside what one would take instead, in the same run.
 
-    bench/run.py                     every row: a quarter of an hour, and the first time as much again to build and install the others
-    bench/run.py hello groupby       these rows
-    bench/run.py --list              what there is, a line each
-    bench/run.py --quick hello       a few samples, to see that it works; the figures mean little
+    bench/run.py                     every row (a quarter of an hour; the first time it builds and installs the others too)
+bench/run.py hello groupby       these rows
+bench/run.py --list              what there is, a line each
+bench/run.py --quick hello       a few samples, to see that it works; the figures mean little
 """
 
 import argparse
@@ -40,8 +40,13 @@ def arguments():
     options.add_argument("--json", metavar="FILE", help="where the figures go; default: build/bench/results.json")
     options.add_argument("--samples", action="store_true", help="put every single duration into the JSON file")
     options.add_argument("--prims", metavar="PATH", default=default_program(), help="default: %(default)s")
-    options.add_argument("--server-flag", metavar="FLAG", action="append", default=[],
-                         help="passed to every prims that is started, as in --server-flag=--templates=off")
+    options.add_argument(
+        "--server-flag",
+        metavar="FLAG",
+        action="append",
+        default=[],
+        help="passed to every prims that is started, as in --server-flag=--templates=off",
+    )
     options.add_argument("--brief", action="store_true", help="do not print command lines")
     return options.parse_args()
 
@@ -49,16 +54,22 @@ def arguments():
 def machine():
     model = [line.partition(":")[2].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": model[0] if model else platform.machine(), "cores": os.cpu_count(), "memory_gib": round(memory / 2**30),
-            "kernel": platform.release(), "load_before": os.getloadavg()[0]}
+    return {
+        "cpu": model[0] if model else platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30),
+        "kernel": platform.release(),
+        "load_before": os.getloadavg()[0],
+    }
 
 
 def describe(run, host):
     python = subprocess.run([paths.PYTHON, "--version"], capture_output=True, text=True).stdout.strip()
     print(f"{run.program.version()} ({run.program.path}), {python} ({paths.PYTHON})")
-    print(f"{host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB, Linux {host['kernel']}, load {host['load_before']:.2f}")
-    print("Durations are from the write of a request to the last byte of its answer. ours : this = our figure divided by the")
-    print("one in the line. Bars are about a quiet machine with two cores.")
+    size = f"{host['cores']} cores, {host['memory_gib']} GiB"
+    print(f"{host['cpu']}, {size}, Linux {host['kernel']}, load {host['load_before']:.2f}")
+    print("Durations are from the write of a request to the last byte of its answer. ours : this = our figure divided")
+    print("by the one in the line. Bars are about a quiet machine with two cores.")
 
 
 def verdict(run):
@@ -79,7 +90,9 @@ def main():
             print(f"{name:20} {title}")
         return
     if not os.access(args.prims, os.X_OK):
-        sys.exit(f"no program at {args.prims}: cmake --preset release && cmake --build --preset release --target prims")
+        sys.exit(
+            f"no program at {args.prims}: cmake --preset release && cmake --build --preset release --target prims"
+        )
     host = machine()
     run = Run(args.prims, args.server_flag, args.quick, Table(not args.brief))
     describe(run, host)
@@ -90,10 +103,24 @@ def main():
         run.close()
         target = pathlib.Path(args.json) if args.json else paths.BUILD / "results.json"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps({
-            "format": 1, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "quick": args.quick, "machine": host,
-            "prims": {"path": run.program.path, "version": run.program.version(), "flags": args.server_flag},
-            "rows": [made.as_json(args.samples) for made in run.rows]}, indent=1) + "\n")
+        target.write_text(
+            json.dumps(
+                {
+                    "format": 1,
+                    "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                    "quick": args.quick,
+                    "machine": host,
+                    "prims": {
+                        "path": run.program.path,
+                        "version": run.program.version(),
+                        "flags": args.server_flag,
+                    },
+                    "rows": [made.as_json(args.samples) for made in run.rows],
+                },
+                indent=1,
+            )
+            + "\n"
+        )
     verdict(run)
     print(f"figures: {target}")
 

@@ -12,7 +12,9 @@ HELLO = "print('hi %UNIQUE%')"
 
 def clean_python(code, expect="", label="python3 -I -c, no sandbox", python=paths.PYTHON):
     """A clean interpreter from its start to its end: modules compiled, files cached."""
-    return native.measurement(label, "probe", "run", "--expect", expect, program=[python, "-I", "-c", code], share=14)
+    return native.measurement(
+        label, "probe", "run", "--expect", expect, program=[python, "-I", "-c", code], share=14
+    )
 
 
 def bubblewrap_line(*mounts):
@@ -32,8 +34,15 @@ def bubblewrap_line(*mounts):
 
 
 def bubblewrap(code, expect="", label="bwrap --unshare-all + the same", python=paths.PYTHON, mounts=()):
-    return native.measurement(label, "probe", "run", "--expect", expect,
-                              program=[*bubblewrap_line(*mounts), python, "-I", "-c", code], share=18)
+    return native.measurement(
+        label,
+        "probe",
+        "run",
+        "--expect",
+        expect,
+        program=[*bubblewrap_line(*mounts), python, "-I", "-c", code],
+        share=18,
+    )
 
 
 def floor(label="floor: fork of a warm interpreter into all namespaces"):
@@ -43,7 +52,15 @@ def floor(label="floor: fork of a warm interpreter into all namespaces"):
 def monty(mode, code, expect):
     python = thirdparty.venv("monty")
     label = {"used": "Monty, used worker, new session", "new": "Monty, new worker process"}[mode]
-    return native.measurement(label, [python, str(paths.BENCH / "rivals/monty_calls.py"), mode], "--code", code, "--expect", expect, share=4)
+    return native.measurement(
+        label,
+        [python, str(paths.BENCH / "rivals/monty_calls.py"), mode],
+        "--code",
+        code,
+        "--expect",
+        expect,
+        share=4,
+    )
 
 
 def available(row, *makers):

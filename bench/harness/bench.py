@@ -51,7 +51,9 @@ class Run:
         self.rows.append(made)
         others = machine_use()
         if others > 0.1:
-            made.note(f"this machine is busy ({others:.0%} of its cores before the row began): the figures say little")
+            made.note(
+                f"this machine is busy ({others:.0%} of its cores before the row began): the figures say little"
+            )
         try:
             function(self, made)
         except native.Unavailable as missing:
@@ -94,8 +96,19 @@ class Run:
 
     def http(self, label, server, body, expect, name, clients=1, session=None):
         request = messages.http_file(name, body, server.port, session)
-        return native.measurement(label, "probe", "http", "--port", server.port, "--request", request, "--expect", expect,
-                                  "--clients", clients)
+        return native.measurement(
+            label,
+            "probe",
+            "http",
+            "--port",
+            server.port,
+            "--request",
+            request,
+            "--expect",
+            expect,
+            "--clients",
+            clients,
+        )
 
     @staticmethod
     def in_workspaces(server, code, count, name):
@@ -106,8 +119,18 @@ class Run:
 
     def stdio(self, label, program, body, expect, name):
         modern = messages.lines_file("discover", [messages.message("server/discover", request_id=1)])
-        return native.measurement(label, "probe", "stdio", "--lines", modern, "--request", messages.line_file(name, body),
-                                  "--expect", expect, program=program)
+        return native.measurement(
+            label,
+            "probe",
+            "stdio",
+            "--lines",
+            modern,
+            "--request",
+            messages.line_file(name, body),
+            "--expect",
+            expect,
+            program=program,
+        )
 
     # Filling rows.
 
@@ -132,8 +155,14 @@ class Run:
         """The first figure is ours; the others are compared with it."""
         ours, figures = None, []
         for each, samples, schedule in zip(measurements, taken, schedules):
-            figure = row.samples(each.label, samples, "baseline" if ours else "ours", [command_text(each, schedule)], ours,
-                                 (bars or {}).get(each.label))
+            figure = row.samples(
+                each.label,
+                samples,
+                "baseline" if ours else "ours",
+                [command_text(each, schedule)],
+                ours,
+                (bars or {}).get(each.label),
+            )
             ours = ours or figure
             figures.append(figure)
         return figures

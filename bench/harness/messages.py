@@ -26,8 +26,12 @@ def _json(message):
 def message(method, params=None, era="modern", request_id=UNIQUE):
     params = dict(params or {})
     if era == "modern":
-        params["_meta"] = {META + "protocolVersion": MODERN, META + "clientCapabilities": {}, META + "clientInfo": CLIENT,
-                           **params.get("_meta", {})}
+        params["_meta"] = {
+            META + "protocolVersion": MODERN,
+            META + "clientCapabilities": {},
+            META + "clientInfo": CLIENT,
+            **params.get("_meta", {}),
+        }
     out = {"jsonrpc": "2.0", "id": request_id, "method": method}
     if params:
         out["params"] = params
@@ -35,7 +39,9 @@ def message(method, params=None, era="modern", request_id=UNIQUE):
 
 
 def initialize(request_id=1):
-    return message("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}, "legacy", request_id)
+    return message(
+        "initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}, "legacy", request_id
+    )
 
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -56,8 +62,13 @@ def http_bytes(body, port, session=None, path="/mcp"):
     """A complete POST. The era shows in the message itself."""
     modern = META + "protocolVersion" in body.get("params", {}).get("_meta", {})
     text = _json(body)
-    lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Content-Type: application/json",
-             "Accept: application/json, text/event-stream", f"Content-Length: {len(text.encode())}"]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        f"Content-Length: {len(text.encode())}",
+    ]
     if modern:
         lines += [f"MCP-Protocol-Version: {MODERN}", f"Mcp-Method: {body['method']}"]
         if body["method"] == "tools/call":

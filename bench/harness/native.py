@@ -40,7 +40,9 @@ def python_flags():
         raise Unavailable("the floor embeds Python: apt-get install python3-dev")
 
     def ask(*what):
-        return shlex.split(subprocess.run([config, "--embed", *what], check=True, capture_output=True, text=True).stdout)
+        return shlex.split(
+            subprocess.run([config, "--embed", *what], check=True, capture_output=True, text=True).stdout
+        )
 
     return [flag.replace("-I", "-isystem") for flag in ask("--includes")], ask("--ldflags")
 
@@ -48,7 +50,15 @@ def python_flags():
 def build(name):
     """The path of a program, built anew when a source has changed."""
     includes, libraries = python_flags() if name == "floor" else ([], [])
-    line = [compiler(), "-std=c++20", "-O2", "-Wall", "-Wextra", *includes, *(str(SOURCES / file) for file in PROGRAMS[name])]
+    line = [
+        compiler(),
+        "-std=c++20",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        *includes,
+        *(str(SOURCES / file) for file in PROGRAMS[name]),
+    ]
     digest = hashlib.sha256(" ".join(line + libraries).encode())
     for file in sorted(SOURCES.iterdir()):
         digest.update(file.read_bytes())
@@ -103,14 +113,24 @@ class Measurement(collections.namedtuple("Measurement", "label tool arguments pr
 
 
 def measurement(label, tool, *arguments, program=(), share=8):
-    return Measurement(label, tool, [str(word) for word in arguments], [str(word) for word in program], paths.scratch(), share)
+    return Measurement(
+        label, tool, [str(word) for word in arguments], [str(word) for word in program], paths.scratch(), share
+    )
 
 
 class Running:
     def __init__(self, command, cwd):
         self.line = command
-        self.process = subprocess.Popen(command, env=paths.environment(), cwd=cwd, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.process = subprocess.Popen(
+            command,
+            env=paths.environment(),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
 
     def samples(self):
         try:
@@ -121,8 +141,12 @@ class Running:
         if self.process.returncode != 0:
             raise Failed(f"{shlex.join(self.line)}\n{errors[-2000:]}")
         told = json.loads(output)
-        return Samples([value / 1e9 for value in told["samples"]], told["failures"], told["elapsed"] / 1e9,
-                       errors[-2000:] if told["failures"] else "")
+        return Samples(
+            [value / 1e9 for value in told["samples"]],
+            told["failures"],
+            told["elapsed"] / 1e9,
+            errors[-2000:] if told["failures"] else "",
+        )
 
 
 def paced(measurements, count, rate, warm_up, ready=READY_S):

@@ -34,7 +34,10 @@ class Process:
     def private_bytes(self):
         """What this process holds alone: Private_Clean and Private_Dirty."""
         text = (self.folder / "smaps_rollup").read_text()
-        return sum(int(size) for size in re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.MULTILINE)) * 1024
+        return (
+            sum(int(size) for size in re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.MULTILINE))
+            * 1024
+        )
 
 
 def below(pid):
@@ -80,8 +83,11 @@ def guests(pid):
     pythons = [process for process in everybody if process.is_python()]
     found = []
     for python in pythons:
-        others = [each for each in everybody if each.pid != python.pid and spaces[each.pid] == spaces[python.pid]
-                  and not each.is_python()]
+        others = [
+            each
+            for each in everybody
+            if each.pid != python.pid and spaces[each.pid] == spaces[python.pid] and not each.is_python()
+        ]
         found.append(Guest(python, others))
     parents = ancestors(everybody, pythons)
     templates = [guest for guest in found if guest.python.pid in parents]

@@ -18,7 +18,9 @@ START_S = 60
 def data_packages():
     """The base packages, pinned as in packages/data.txt."""
     wanted = ("numpy", "pandas", "openpyxl", "requests", "matplotlib")
-    pins = re.findall(r"^([A-Za-z0-9_.-]+==[^\s;\\]+)", (paths.BENCH / "packages/data.txt").read_text(), re.MULTILINE)
+    pins = re.findall(
+        r"^([A-Za-z0-9_.-]+==[^\s;\\]+)", (paths.BENCH / "packages/data.txt").read_text(), re.MULTILINE
+    )
     return [pin for pin in pins if pin.split("==")[0] in wanted]
 
 
@@ -31,8 +33,14 @@ class Program:
         self.reference = self._output("config", "--reference")
 
     def _output(self, *arguments):
-        return subprocess.run([self.path, *arguments], env=paths.environment(), capture_output=True, text=True,
-                              check=True, cwd=paths.scratch()).stdout
+        return subprocess.run(
+            [self.path, *arguments],
+            env=paths.environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=paths.scratch(),
+        ).stdout
 
     def version(self):
         return self._output("--version").strip()
@@ -42,8 +50,19 @@ class Program:
 
     def command(self, name, *flags, state=None):
         packages = [word for pin in data_packages() for word in ("--base-packages", pin)]
-        return [self.path, name, "--state-dir", str(state or paths.BUILD / "state"), "--python", paths.PYTHON,
-                "--log-level", "warning", *packages, *self.flags, *flags]
+        return [
+            self.path,
+            name,
+            "--state-dir",
+            str(state or paths.BUILD / "state"),
+            "--python",
+            paths.PYTHON,
+            "--log-level",
+            "warning",
+            *packages,
+            *self.flags,
+            *flags,
+        ]
 
     def serve(self, *flags, state=None):
         return Server(self.command("serve", "--port", "0", *flags, state=state))
@@ -57,8 +76,16 @@ class Server:
         self.log = []
         self.port = None
         listening = threading.Event()
-        self.process = subprocess.Popen(line, env=paths.environment(), cwd=cwd or paths.scratch(), text=True, errors="replace",
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            line,
+            env=paths.environment(),
+            cwd=cwd or paths.scratch(),
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.reader = threading.Thread(target=self._read, args=(listening,), daemon=True)
         self.reader.start()
         if not listening.wait(START_S) or self.port is None:

@@ -51,7 +51,13 @@ class Figure:
         return p99(self.samples.seconds) if self.samples and self.samples.seconds else None
 
     def as_json(self, with_samples):
-        out = {"label": self.label, "role": self.role, "value": self.value, "unit": self.unit, "commands": self.commands}
+        out = {
+            "label": self.label,
+            "role": self.role,
+            "value": self.value,
+            "unit": self.unit,
+            "commands": self.commands,
+        }
         if self.samples:
             ordered = sorted(self.samples.seconds)
             out.update(count=len(ordered), failures=self.samples.failures)
@@ -93,8 +99,12 @@ class Comparison:
     def as_json(self):
         out = {"label": self.label.strip(), "ratio": self.value}
         if self.bar:
-            out.update(bar=self.bar.bar, aim=self.bar.aim, direction="at least" if self.bar.at_least else "at most",
-                       passed=self.passed)
+            out.update(
+                bar=self.bar.bar,
+                aim=self.bar.aim,
+                direction="at least" if self.bar.at_least else "at most",
+                passed=self.passed,
+            )
             if self.bar.aim is not None:
                 out["reached_aim"] = self.bar.holds(self.value, self.bar.aim)
         return out
@@ -148,15 +158,27 @@ class Row:
         self.table.note(text)
 
     def as_json(self, with_samples=False):
-        return {"row": self.name, "title": self.title, "figures": [f.as_json(with_samples) for f in self.figures],
-                "comparisons": [c.as_json() for c in self.comparisons], "notes": self.notes}
+        return {
+            "row": self.name,
+            "title": self.title,
+            "figures": [f.as_json(with_samples) for f in self.figures],
+            "comparisons": [c.as_json() for c in self.comparisons],
+            "notes": self.notes,
+        }
 
 
 class Table:
     """Prints rows as they come, in columns that stay aligned."""
 
-    COLUMNS = (("what was measured", 56, "<"), ("median", 14, ">"), ("p99", 12, ">"), ("samples", 8, ">"),
-               ("ours : this", 12, ">"), ("bar", 13, ">"), ("aim", 13, ">"))
+    COLUMNS = (
+        ("what was measured", 56, "<"),
+        ("median", 14, ">"),
+        ("p99", 12, ">"),
+        ("samples", 8, ">"),
+        ("ours : this", 12, ">"),
+        ("bar", 13, ">"),
+        ("aim", 13, ">"),
+    )
 
     def __init__(self, show_commands=True):
         self.show_commands = show_commands
@@ -175,7 +197,9 @@ class Table:
     def figure(self, figure, comparison):
         tail = duration(figure.tail) if figure.tail is not None else ""
         count = f"{len(figure.samples.seconds):,}" if figure.samples else ""
-        self.line("  " + figure.label, quantity(figure.value, figure.unit), tail, count, *self._compared(comparison))
+        self.line(
+            "  " + figure.label, quantity(figure.value, figure.unit), tail, count, *self._compared(comparison)
+        )
         if self.show_commands:
             for command in figure.commands:
                 print(f"      $ {command}", flush=True)

@@ -20,8 +20,15 @@ def _need(program, how):
 
 def _run(line, cwd, what):
     print(f"  ({what}, once)", flush=True)
-    done = subprocess.run([str(word) for word in line], cwd=cwd, capture_output=True, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, timeout=INSTALL_S)
+    done = subprocess.run(
+        [str(word) for word in line],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        timeout=INSTALL_S,
+    )
     if done.returncode != 0:
         raise Unavailable(f"{what} failed: {(done.stderr or done.stdout).strip()[-600:]}")
 
@@ -55,8 +62,11 @@ def venv(*names):
     def make(target):
         _run([paths.PYTHON, "-m", "venv", target], None, "making a virtual environment")
         wanted = [word for file in files for word in ("-r", file)]
-        _run([target / "bin/python", "-m", "pip", "install", "--require-hashes", "--compile", *wanted], None,
-             f"installing {' and '.join(names)}")
+        _run(
+            [target / "bin/python", "-m", "pip", "install", "--require-hashes", "--compile", *wanted],
+            None,
+            f"installing {' and '.join(names)}",
+        )
 
     return str(_once("venv-" + "-".join(names), files, make) / "bin/python")
 
@@ -100,8 +110,11 @@ def go_server():
     folder = paths.BENCH / "servers/go"
 
     def make(target):
-        _run([go, "build", "-mod=readonly", "-trimpath", "-o", target / "bench-server", "."], folder,
-             "building the Go SDK's server")
+        _run(
+            [go, "build", "-mod=readonly", "-trimpath", "-o", target / "bench-server", "."],
+            folder,
+            "building the Go SDK's server",
+        )
 
     return [str(_once("go-server", list(folder.iterdir()), make) / "bench-server")]
 
@@ -116,8 +129,14 @@ def echo_server():
     cmake = _need("cmake", "apt-get install cmake ninja-build")
     build = paths.BUILD / "cmake"
     if not (build / "build.ninja").exists():
-        _run([cmake, "--preset", "release", "-B", build, "-DPRIMS_TESTS=OFF"], paths.ROOT, "configuring our echo server")
-    done = subprocess.run([cmake, "--build", str(build), "--target", "prims_bench"], capture_output=True, text=True)
+        _run(
+            [cmake, "--preset", "release", "-B", build, "-DPRIMS_TESTS=OFF"],
+            paths.ROOT,
+            "configuring our echo server",
+        )
+    done = subprocess.run(
+        [cmake, "--build", str(build), "--target", "prims_bench"], capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise Unavailable(f"our echo server does not build: {done.stdout[-600:]}")
     return [str(build / "bench/prims_bench_echo"), "http"]
@@ -130,5 +149,8 @@ def uv():
 
 def _make_uv(target):
     _run([paths.PYTHON, "-m", "venv", target], None, "making a virtual environment")
-    _run([target / "bin/python", "-m", "pip", "install", "--require-hashes", "-r", *requirement_files("uv")], None,
-         "installing uv")
+    _run(
+        [target / "bin/python", "-m", "pip", "install", "--require-hashes", "-r", *requirement_files("uv")],
+        None,
+        "installing uv",
+    )

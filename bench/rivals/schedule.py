@@ -1,6 +1,6 @@
 """The schedule of the probe (native/timing.h) for programs in Python that time calls of a library.
 
-    MODE --code TEXT --expect TEXT --count N [--warm-up N] [--rate R] [--start NANOSECONDS]
+MODE --code TEXT --expect TEXT --count N [--warm-up N] [--rate R] [--start NANOSECONDS]
 """
 
 import argparse

@@ -25,8 +25,9 @@ def streaming(run, made):
     with stream.connect(server.port) as connection:
         for number in range(10_000_000, 10_000_000 + run.count(50, 5)):
             body = messages.tool_call("run_code", {"code": LINE}, token=number)
-            found, arrived, received = stream.call_until(connection, server.port, body, number,
-                                                         rb'"message":"line (\d+) ' + str(number).encode())
+            found, arrived, received = stream.call_until(
+                connection, server.port, body, number, rb'"message":"line (\d+) ' + str(number).encode()
+            )
             if found:
                 delays.seconds.append((arrived - int(found.group(1))) / 1e9)
             else:
@@ -56,8 +57,9 @@ def hello_for(server, seconds):
             began = time.monotonic()
             if began > end:
                 return taken
-            found, _, _ = stream.call_until(connection, server.port, messages.run_code(HELLO), number,
-                                            b"hi " + str(number).encode())
+            found, _, _ = stream.call_until(
+                connection, server.port, messages.run_code(HELLO), number, b"hi " + str(number).encode()
+            )
             taken.append((began, time.monotonic() - began if found else None))
 
 
@@ -105,7 +107,9 @@ def pipe(run, made):
         made.samples(load.label, load.run(**schedule), "ours", [command_text(load, schedule)])
 
 
-@row("memory", "private memory of a sandbox that waits: with a bare interpreter, and with numpy and pandas imported")
+@row(
+    "memory", "private memory of a sandbox that waits: with a bare interpreter, and with numpy and pandas imported"
+)
 def memory(run, made):
     server = run.server()
     run.warm(server, HELLO)
@@ -121,7 +125,9 @@ def memory(run, made):
         if not held:
             made.note(f"no {name} sandbox waits")
             continue
-        figure = made.number(f"prims, a waiting sandbox ({name}, {len(held)} wait)", statistics.median(held), "MB", "ours")
+        figure = made.number(
+            f"prims, a waiting sandbox ({name}, {len(held)} wait)", statistics.median(held), "MB", "ours"
+        )
         made.check("  in MB", figure.value, bars[heavy], f"{figure.value:.2f} MB")
     for template in templates:
         name = "heavy" if template.heavy else "bare"

@@ -42,8 +42,12 @@ def beside_plain(run, made, code, expect, name, bar):
     rate = steady_rate(run, server, body, expect, name)
     ours = run.http(f"prims over HTTP, {rate}/s", server, body, expect, name)
     plain = baselines.clean_python(code, expect, "python3 -I -c, no sandbox, compiled modules", python)
-    others = [plain, *baselines.available(made, lambda: baselines.bubblewrap(code, expect, python=python,
-                                                                            mounts=[python.rsplit("/bin/", 1)[0]]))]
+    others = [
+        plain,
+        *baselines.available(
+            made, lambda: baselines.bubblewrap(code, expect, python=python, mounts=[python.rsplit("/bin/", 1)[0]])
+        ),
+    ]
     totals = [native.Samples() for _ in range(1 + len(others))]
     blocks = run.count(10, 2)
     paced = {"count": run.count(20, 5), "rate": rate, "warm_up": 2}
@@ -88,6 +92,7 @@ def without_template(run, made):
         run.warm(server, HUMANIZE, requirements=LAYER)
         body = messages.run_code(HUMANIZE, requirements=LAYER)
         ours = run.http("prims, templates off, import humanize", server, body, "1,000 of %UNIQUE%", "layer-plain")
-        plain = baselines.clean_python(HUMANIZE, "1,000 of %UNIQUE%", "python3 -I -c on the same packages",
-                                       thirdparty.venv("layer"))
+        plain = baselines.clean_python(
+            HUMANIZE, "1,000 of %UNIQUE%", "python3 -I -c on the same packages", thirdparty.venv("layer")
+        )
         run.alternate(made, [ours, plain], [run.count(100, 5)] * 2, bars={plain.label: Bar(1.5, 1.2)})

@@ -16,8 +16,12 @@ BWRAP = "bwrap --unshare-all + python3 -I -c pass"
 
 def hello_baselines(made):
     return baselines.available(
-        made, lambda: baselines.clean_python(PASS, label=CLEAN), lambda: baselines.bubblewrap(PASS, label=BWRAP),
-        lambda: baselines.floor(FLOOR), lambda: baselines.monty("used", HELLO, "hi %UNIQUE%"))
+        made,
+        lambda: baselines.clean_python(PASS, label=CLEAN),
+        lambda: baselines.bubblewrap(PASS, label=BWRAP),
+        lambda: baselines.floor(FLOOR),
+        lambda: baselines.monty("used", HELLO, "hi %UNIQUE%"),
+    )
 
 
 BARS = {CLEAN: Bar(1 / 15, 1 / 35), FLOOR: Bar(0.3, 0.15), MONTY: Bar(aim=1.0)}

@@ -26,8 +26,10 @@ class Set:
 
 def sets():
     small = ["rich==14.2.0", "attrs==25.4.0"]
-    return [Set("2 packages", small, COUNT, small),
-            Set("base and 2 packages", small, COUNT + "  # pandas", [*data_packages(), *small])]
+    return [
+        Set("2 packages", small, COUNT, small),
+        Set("base and 2 packages", small, COUNT + "  # pandas", [*data_packages(), *small]),
+    ]
 
 
 class Side:
@@ -56,7 +58,9 @@ class Prims(Side):
         """Resolve, install, compile, and run a line."""
         self.clear("layers", "resolutions")
         began = time.monotonic()
-        done = subprocess.run(self.line(wanted), env=paths.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            self.line(wanted), env=paths.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         seconds = time.monotonic() - began
         try:
             return seconds, count_in(json.loads(done.stdout)["stdout"])
@@ -72,27 +76,46 @@ class Uv(Side):
         self.clear("cache")
 
     def line(self, wanted):
-        return [thirdparty.uv(), "pip", "install", "-q", "--compile-bytecode", "--cache-dir", str(self.folder / "cache"),
-                "--python", str(self.folder / "venv/bin/python"), *wanted.uv_wanted]
+        return [
+            thirdparty.uv(),
+            "pip",
+            "install",
+            "-q",
+            "--compile-bytecode",
+            "--cache-dir",
+            str(self.folder / "cache"),
+            "--python",
+            str(self.folder / "venv/bin/python"),
+            *wanted.uv_wanted,
+        ]
 
     def install(self, wanted):
         environment = {**paths.environment(), "UV_SYSTEM_CERTS": "1"}
         self.clear("venv")
-        subprocess.run([thirdparty.uv(), "venv", "-q", "--python", paths.PYTHON, self.folder / "venv"], check=True, env=environment)
+        subprocess.run(
+            [thirdparty.uv(), "venv", "-q", "--python", paths.PYTHON, self.folder / "venv"],
+            check=True,
+            env=environment,
+        )
         began = time.monotonic()
         done = subprocess.run(self.line(wanted), env=environment, capture_output=True, text=True)
         seconds = time.monotonic() - began
         if done.returncode != 0:
             raise native.Unavailable(f"uv does not install: {done.stderr[-600:]}")
         python = self.folder / "venv/bin/python"
-        return seconds, count_in(subprocess.run([python, "-I", "-c", COUNT], capture_output=True, text=True).stdout)
+        return seconds, count_in(
+            subprocess.run([python, "-I", "-c", COUNT], capture_output=True, text=True).stdout
+        )
 
 
 def count_in(text):
     return int(re.search(r"installed: (\d+)", text).group(1))
 
 
-@row("cold", "a requirement set seen for the first time, beside uv pip install --compile-bytecode: cache filled, then empty")
+@row(
+    "cold",
+    "a requirement set seen for the first time, beside uv pip install --compile-bytecode: cache filled, then empty",
+)
 def cold(run, made):
     ours, theirs = Prims(run), Uv()
     for wanted in sets():
@@ -117,6 +140,8 @@ def measure(made, ours, theirs, wanted, how, count, prepare, bar):
         uv.seconds.append(seconds)
     label = f"{wanted.label}, {how}"
     figure = made.samples(f"{ours.label}, {label}", mine, "ours", [paths.command_text(ours.line(wanted))])
-    made.samples(f"{theirs.label}, {label}", uv, "baseline", [paths.command_text(theirs.line(wanted))], figure, bar)
+    made.samples(
+        f"{theirs.label}, {label}", uv, "baseline", [paths.command_text(theirs.line(wanted))], figure, bar
+    )
     if installed != expected:
         made.note(f"not the same set: {installed} distributions here, {expected} with uv")

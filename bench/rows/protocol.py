@@ -39,8 +39,10 @@ class Loads:
 
     def measure(self):
         for clients in CLIENTS:
-            loads = [self.run.http(label, server, self.body, self.expect, f"{self.name}-{index}", clients, session)
-                     for index, (label, server, session) in enumerate(self.targets)]
+            loads = [
+                self.run.http(label, server, self.body, self.expect, f"{self.name}-{index}", clients, session)
+                for index, (label, server, session) in enumerate(self.targets)
+            ]
             totals = [native.Samples() for _ in loads]
             schedule = {"seconds": self.run.count(2, 1), "warm_up": 200}
             for _ in range(self.run.count(3, 1)):
@@ -50,21 +52,24 @@ class Loads:
 
     def _show(self, clients, loads, totals, schedule):
         who = f", {clients} client{'s' * (clients > 1)}"
-        ours = None
+        latency = rate = None
         for load, total in zip(loads, totals):
-            role = "baseline" if ours else "ours"
             bar = Bar(1.0) if load.label == RUST else None
-            ours = self.made.samples(load.label + who, total, role, [command_text(load, schedule)], ours, bar) if not ours else \
-                self._add(load.label + who, total, ours, bar)
-        rate = None
+            figure = self.made.samples(
+                load.label + who,
+                total,
+                "baseline" if latency else "ours",
+                [command_text(load, schedule)],
+                latency,
+                bar,
+            )
+            latency = latency or figure
         for load, total in zip(loads, totals):
             bar = Bar(1.0, 1.5, at_least=True) if load.label == RUST else None
-            figure = self.made.number(load.label + who, total.rate, "/s", "baseline" if rate else "ours", (), rate, bar)
+            figure = self.made.number(
+                load.label + who, total.rate, "/s", "baseline" if rate else "ours", (), rate, bar
+            )
             rate = rate or figure
-
-    def _add(self, label, total, ours, bar):
-        self.made.samples(label, total, "baseline", (), ours, bar)
-        return ours
 
 
 def compare_servers(run, made, loads):
@@ -96,10 +101,14 @@ def echo(run, made):
         compare_servers(run, made, loads)
 
 
-@row("stdio-start", "a stdio server from its start to the answer of tools/list: initialize, initialized, tools/list")
+@row(
+    "stdio-start", "a stdio server from its start to the answer of tools/list: initialize, initialized, tools/list"
+)
 def stdio_start(run, made):
-    lines = messages.lines_file("start", [messages.initialize(), messages.INITIALIZED,
-                                          messages.message("tools/list", era="legacy", request_id=2)])
+    lines = messages.lines_file(
+        "start",
+        [messages.initialize(), messages.INITIALIZED, messages.message("tools/list", era="legacy", request_id=2)],
+    )
 
     def start(label, line, expect):
         return native.measurement(label, "probe", "start", "--lines", lines, "--expect", expect, program=line)
