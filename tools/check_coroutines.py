@@ -4,7 +4,6 @@
 --self-test runs the rule over tools/coroutine_examples.cpp: each line marked `// bad` is found, no other line is.
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -52,19 +51,6 @@ def self_test():
     return 1 if seen != bad else 0
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--budget", type=float, default=600, help="seconds after which no further group is started")
-    options.add_argument("--complete", action="store_true", help="fail when the budget ends before every source was read")
-    options.add_argument("--self-test", action="store_true")
-    args = options.parse_args()
-    if args.self_test:
-        return self_test()
-    tu.configure()
-    todo = tu.units(awaits())
-    cache = tu.Cache("clang-query-19", QUERY.read_bytes())
-    return tu.report("coroutines", todo, *tu.run(todo, cache, look, args.budget), args.complete)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    rules = QUERY.read_bytes()
+    sys.exit(tu.main(__doc__, tu.Check("coroutines", "clang-query-19", rules, look, self_test), awaits()))

@@ -4,7 +4,6 @@
 --self-test proves on a sample that faults are seen in a source that is read as part of a group.
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -43,19 +42,10 @@ def self_test():
     return 1 if missing else 0
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--budget", type=float, default=600, help="seconds after which no further group is started")
-    options.add_argument("--complete", action="store_true", help="fail when the budget ends before every source was read")
-    options.add_argument("--self-test", action="store_true")
-    args = options.parse_args()
-    if args.self_test:
-        return self_test()
-    tu.configure()
-    todo = tu.units(lambda path: not path.stem.endswith("_test") and path.stem != "test_support")
-    cache = tu.Cache("clang-tidy-19", (tu.ROOT / ".clang-tidy").read_bytes() + FILTER.encode())
-    return tu.report("tidy", todo, *tu.run(todo, cache, look, args.budget), args.complete)
+def is_no_test(path):
+    return not path.stem.endswith("_test") and path.stem != "test_support"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    rules = (tu.ROOT / ".clang-tidy").read_bytes() + FILTER.encode()
+    sys.exit(tu.main(__doc__, tu.Check("tidy", "clang-tidy-19", rules, look, self_test), is_no_test))

@@ -5,13 +5,16 @@ unit. Where two of them cannot stand together (the same name in two anonymous na
 preprocessed text was clean before is not read again.
 """
 
+import argparse
 import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import pathlib
 import shlex
 import subprocess
 import time
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/tidy"
@@ -154,3 +157,27 @@ def report(tool, todo, faults, late, complete):
     unread = sum(len(unit.sources) for unit in late)
     print(f"{tool}: {sum(len(unit.sources) for unit in todo) - unread} sources, {len(faults)} faults, {unread} not read in time")
     return 1 if faults or (late and complete) else 0
+
+
+@dataclasses.dataclass
+class Check:
+    name: str
+    tool: str  # executable, whose version counts for what is remembered
+    rules: bytes  # so does the text of its rules
+    look: Callable  # as run() calls it
+    self_test: Callable  # its exit status
+
+
+def main(doc, check, want):
+    """The command line of a check; its exit status. `want(path)` tells which sources it is about."""
+    options = argparse.ArgumentParser(description=doc)
+    options.add_argument("--budget", type=float, default=600, help="seconds after which no further group is started")
+    options.add_argument("--complete", action="store_true", help="fail when the budget ends before every source was read")
+    options.add_argument("--self-test", action="store_true")
+    args = options.parse_args()
+    if args.self_test:
+        return check.self_test()
+    configure()
+    todo = units(want)
+    faults, late = run(todo, Cache(check.tool, check.rules), check.look, args.budget)
+    return report(check.name, todo, faults, late, args.complete)
