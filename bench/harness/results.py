@@ -3,6 +3,8 @@
 import math
 import statistics
 
+from .native import Failed
+
 
 def median(values):
     return statistics.median(values)
@@ -22,6 +24,8 @@ def duration(seconds):
 
 
 def quantity(value, unit):
+    if value is None:
+        return "none"
     if unit == "s":
         return duration(value)
     return f"{value:,.{0 if value >= 100 else 2}f} {unit}"
@@ -124,7 +128,9 @@ class Row:
 
     def samples(self, label, samples, role="baseline", commands=(), against=None, bar=None, of=median):
         """A figure of many durations; `of` makes the one number of them that ratios use."""
-        value = of(samples.seconds) if samples.seconds else float("nan")
+        if not samples.seconds and role == "ours":
+            raise Failed(f"{label}: no call succeeded: {' '.join(samples.why.split())[:600]}")
+        value = of(samples.seconds) if samples.seconds else None
         figure = Figure(label, value, "s", samples, commands, role)
         self._add(figure, against, bar)
         if samples.failures:
@@ -142,7 +148,7 @@ class Row:
         """`against`: the figure of ours that this one is a baseline of. The ratio is ours divided by this."""
         self.figures.append(figure)
         comparison = None
-        if against is not None and figure.value:
+        if against is not None and figure.value and against.value:
             comparison = Comparison(f"{against.label} / {figure.label}", against.value / figure.value, bar)
             self.comparisons.append(comparison)
         self.table.figure(figure, comparison)

@@ -41,15 +41,14 @@ class HttpCalls {
         requests_(read_requests(options)),
         expected_(options.text("expect")),
         schedule_(options.schedule()),
-        end_(options.number("seconds", 0) * 1'000'000'000),
+        duration_(options.number("seconds", 0) * 1'000'000'000),
+        left_to_warm_up_(options.warm_up()),
         give_up_at_(now() + options.number("limit", 600) * 1'000'000'000),
         samples_(options.warm_up()) {
     const std::int64_t clients = options.number("clients", 1);
     for (std::int64_t i = 0; i < clients; ++i) idle_.push_back(open());
-    if (end_ > 0) {
-      end_ += now();
-      schedule_.count = INT64_MAX;
-    }
+    if (duration_ > 0) schedule_.count = INT64_MAX;
+    if (left_to_warm_up_ == 0) begin_measuring();
   }
 
   Samples run() {
@@ -66,6 +65,10 @@ class HttpCalls {
     epoll_event event{.events = EPOLLIN, .data = {.ptr = client}};
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, client->fd, &event) != 0) give_up_with_errno("epoll_ctl");
     return client;
+  }
+
+  void begin_measuring() {
+    if (duration_ > 0) end_ = now() + duration_;
   }
 
   bool paced() const { return schedule_.period > 0; }
@@ -127,8 +130,13 @@ class HttpCalls {
     }
     client->answer.clear();
     client->started = 0;
-    --busy_;
+    finish_call();
     idle_.push_back(client);
+  }
+
+  void finish_call() {
+    --busy_;
+    if (left_to_warm_up_ > 0 && --left_to_warm_up_ == 0) begin_measuring();
   }
 
   void fail(Client* client, const std::string& why) {
@@ -139,7 +147,7 @@ class HttpCalls {
       std::erase(idle_, client);
     } else {
       samples_.add_failure(why);
-      --busy_;
+      finish_call();
     }
     idle_.push_back(open());
   }
@@ -149,7 +157,9 @@ class HttpCalls {
   const std::vector<std::string> requests_;  ///< sent in turn
   const std::string expected_;
   Schedule schedule_;
-  Nanoseconds end_;
+  const Nanoseconds duration_;  ///< of the measurement after the warm-up; 0: as many calls as are scheduled
+  std::int64_t left_to_warm_up_;
+  Nanoseconds end_ = 0;
   const Nanoseconds give_up_at_;
   Samples samples_;
   std::vector<std::unique_ptr<Client>> clients_;
