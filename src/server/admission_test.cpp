@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <vector>
 
 #include "io/loop.h"
@@ -11,15 +12,23 @@
 namespace prims::server {
 namespace {
 
-io::Task<> wait_turn(Admission* admission, std::shared_ptr<io::Cancellation> cancellation,
-                     std::vector<int>* order, int name, io::Event release) {
-  auto turn = co_await admission->take(cancellation);
+/// One call of the test, by its number.
+struct Seen {
+  std::vector<int> ran;
+  std::vector<int> refused;
+  std::vector<int> cancelled;
+  std::map<int, io::Event> release;
+};
+
+io::Task<> call(Admission* admission, std::string caller, std::shared_ptr<io::Cancellation> cancellation,
+                Seen* seen, int number) {
+  auto turn = co_await admission->take(std::move(caller), std::move(cancellation));
   if (!turn) {
-    order->push_back(turn.error().kind == Kind::exhausted ? -1000 - name : -name);
+    (turn.error().kind == Kind::exhausted ? seen->refused : seen->cancelled).push_back(number);
     co_return;
   }
-  order->push_back(name);
-  auto released = co_await release.wait();
+  seen->ran.push_back(number);
+  auto released = co_await seen->release[number].wait();
 }
 
 io::Task<> settle() {
@@ -28,29 +37,87 @@ io::Task<> settle() {
   }
 }
 
-TEST(Admission, ServesInOrderAndIsBounded) {
-  io::Loop loop;
-  Admission admission(1, 2);
-  io::TaskScope scope(loop.executor());
-  std::vector<int> order;
-  std::vector<io::Event> release(5);
-  std::vector<std::shared_ptr<io::Cancellation>> cancellations;
-  for (int i = 1; i <= 4; ++i) {
-    cancellations.push_back(std::make_shared<io::Cancellation>());
-    scope.spawn(wait_turn(&admission, cancellations.back(), &order, i, release[static_cast<std::size_t>(i)]),
-                "call");
+class AdmissionTest : public testing::Test {
+ protected:
+  ~AdmissionTest() override {
+    for (auto& [number, event] : seen_.release) event.set();
+    for (int number = 0; number < 100; ++number) seen_.release[number].set();
+    EXPECT_TRUE(loop_.run_until_done(scope_.join()));
   }
-  loop.run_until_done(settle());
-  EXPECT_EQ(order, (std::vector<int>{1, -1004}));  // the fourth finds the line full
-  cancellations[1]->request();                     // the second gives up while it waits
-  loop.run_until_done(settle());
-  EXPECT_EQ(order.back(), -2);
-  release[1].set();
-  loop.run_until_done(settle());
-  EXPECT_EQ(order.back(), 3);
-  release[3].set();
-  auto joined = loop.run_until_done(scope.join());
-  EXPECT_TRUE(joined);
+
+  std::shared_ptr<io::Cancellation> ask(int number, const std::string& caller) {
+    auto cancellation = std::make_shared<io::Cancellation>();
+    scope_.spawn(call(&admission_, caller, cancellation, &seen_, number), "call");
+    loop_.run_until_done(settle());
+    return cancellation;
+  }
+  void end(int number) {
+    seen_.release[number].set();
+    loop_.run_until_done(settle());
+  }
+
+  Clock::time_point now_ = Clock::now();
+  Admission admission_{1, 4, [this] { return now_; }};
+  Seen seen_;
+  io::Loop loop_;
+  io::TaskScope scope_{loop_.executor()};
+};
+
+TEST_F(AdmissionTest, OneCallerIsServedInOrderAndBounded) {
+  std::vector<std::shared_ptr<io::Cancellation>> calls;
+  for (int i = 0; i < 6; ++i) calls.push_back(ask(i, "a"));
+  EXPECT_EQ(seen_.ran, std::vector{0});
+  EXPECT_EQ(seen_.refused, std::vector{5});
+  calls[1]->request();
+  loop_.run_until_done(settle());
+  EXPECT_EQ(seen_.cancelled, std::vector{1});
+  for (int i : {0, 2, 3}) end(i);
+  EXPECT_EQ(seen_.ran, (std::vector{0, 2, 3, 4}));
+}
+
+TEST_F(AdmissionTest, CallersTakeTurns) {
+  ask(0, "a");
+  for (int i : {1, 2, 3}) ask(i, "a");
+  ask(11, "b");
+  for (int i : {0, 1, 11, 2}) end(i);
+  EXPECT_EQ(seen_.ran, (std::vector{0, 1, 11, 2, 3}));
+}
+
+TEST_F(AdmissionTest, AFullLineHasRoomForACallerWithLess) {
+  for (int i = 0; i < 5; ++i) ask(i, "a");
+  ask(11, "b");
+  EXPECT_EQ(seen_.refused, std::vector{4});
+  ask(12, "b");
+  EXPECT_EQ(seen_.refused, (std::vector{4, 3}));
+  ask(13, "b");
+  EXPECT_EQ(seen_.refused, (std::vector{4, 3, 13})) << "both have as many by now";
+  ask(5, "a");
+  EXPECT_EQ(seen_.refused.back(), 5);
+}
+
+TEST_F(AdmissionTest, ATurnGivenToOneWhoHasGoneIsPassedOn) {
+  ask(0, "a");
+  const auto second = ask(1, "a");
+  ask(2, "a");
+  second->request();
+  seen_.release[0].set();
+  loop_.run_until_done(settle());
+  EXPECT_EQ(seen_.ran, (std::vector{0, 2}));
+}
+
+TEST_F(AdmissionTest, TheRetryTimeGrowsWithTheLineAndItsPace) {
+  EXPECT_EQ(admission_.retry_after(), Milliseconds(1000));
+  for (int i = 0; i < 40; ++i) {
+    ask(i, "a");
+    now_ += std::chrono::seconds(5);
+    end(i);
+  }
+  EXPECT_NEAR(static_cast<double>(admission_.retry_after().count()), 5000, 200);
+  for (int i = 50; i < 55; ++i) ask(i, "a");
+  EXPECT_NEAR(static_cast<double>(admission_.retry_after().count()), 25'000, 1000);
+  now_ += std::chrono::hours(1);
+  end(50);
+  EXPECT_EQ(admission_.retry_after(), Milliseconds(60'000));
 }
 
 }  // namespace

@@ -90,9 +90,11 @@ io::Task<> sweep(const session::State* state, io::Workers* workers) {
   if (!swept) log::warning("could not sweep: {}", swept.error().message);
 }
 
-io::Task<> remove_workspace(std::unique_ptr<session::Workspace> workspace, io::Workers* workers) {
-  auto removed = co_await workspace->remove(workers);
-  if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
+python::WarmOptions warm_options(const Settings& settings) {
+  return {.memory = settings.template_memory,
+          .pool_size = settings.pool_size,
+          .pool_total = settings.pool_total,
+          .concurrent_runs = settings.concurrent_runs};
 }
 
 }  // namespace
@@ -102,9 +104,9 @@ struct Engine::Environment {
   layers::Layer layer;
 };
 
-Engine::Engine(const Settings& settings, PrepareBase prepare_base, io::Loop& loop, io::Workers& workers)
+Engine::Engine(const Settings& settings, Calls calls, io::Loop& loop, io::Workers& workers)
     : settings_(settings),
-      prepare_base_(prepare_base),
+      calls_(calls),
       workers_(workers),
       background_(loop.executor()),
       admission_(settings.concurrent_runs, settings.queue_length),
@@ -140,7 +142,15 @@ io::Task<Result<>> Engine::start_once() {
   PRIMS_CO_RETURN_ON_ERROR(interpreter);
   auto store = layers::Store::create(store_options(settings_, *state_, *interpreter), *host_, workers_);
   PRIMS_CO_ASSIGN_OR_RETURN(store_, std::move(store));
-  runner_ = python::Runner::create(*host_, *std::move(interpreter));
+  const Workspaces::Options workspaces{host_->workspace_owner(),
+                                       calls_ == Calls::many ? settings_.pool_size : 0};
+  workspaces_ = std::make_unique<Workspaces>(*state_, workspaces, workers_, background_);
+  if (settings_.templates && calls_ == Calls::many) {
+    const io::Executor executor = co_await io::this_executor;
+    runner_ = python::Runner::create_warm(executor, *host_, *std::move(interpreter), warm_options(settings_));
+  } else {
+    runner_ = python::Runner::create(*host_, *std::move(interpreter));
+  }
   background_.spawn(sweep(state_.get(), &workers_), "sweep what dead processes left");
   co_return Result<>();
 }
@@ -167,23 +177,28 @@ io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> ca
   report.lock = environment->layer.lock;
 
   const Clock::time_point queued = Clock::now();
-  auto turn = co_await admission_.take(cancellation);
+  auto turn = co_await admission_.take(std::move(call.caller), cancellation);
   report.queue = since(queued);
   if (!turn) {
     refuse(report, turn.error());
+    if (turn.error().kind == Kind::exhausted) {
+      report.retry_after = admission_.retry_after();
+      report.hint = fmt::format("Try again in {} s.", (report.retry_after->count() + 999) / 1000);
+    }
     co_return report;
   }
   auto done = co_await run_in(*std::move(environment), std::move(call), cancellation, &report);
   if (!done) refuse(report, done.error());
+  if (report.run) {
+    log::debug("run {}: {}, {}, start {} ms", report.run_id, to_string(status_of(report)),
+               to_string(report.run->path), report.run->timings.start.count());
+  }
   co_return report;
 }
 
 io::Task<Result<>> Engine::run_in(Environment environment, Call call,
                                   std::shared_ptr<io::Cancellation> cancellation, Report* report) {
-  auto create = [state = state_.get(), owner = host_->workspace_owner()] {
-    return session::Workspace::create(*state, owner);
-  };
-  auto made = co_await workers_.run(std::move(create));
+  auto made = co_await workspaces_->take();
   PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(made));
   python::RunSpec spec;
   spec.code = std::move(call.code);
@@ -205,7 +220,7 @@ io::Task<Result<>> Engine::run_in(Environment environment, Call call,
     return found;
   };
   auto artifacts = co_await workers_.run(std::move(collect));
-  background_.spawn(remove_workspace(std::move(workspace), &workers_), "remove a workspace");
+  workspaces_->give_back(std::move(workspace));
   PRIMS_CO_ASSIGN_OR_RETURN(report->run, std::move(ran));
   PRIMS_CO_ASSIGN_OR_RETURN(session::Artifacts found, std::move(artifacts));
   report->artifacts = std::move(found.files);
@@ -266,7 +281,7 @@ io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,
     const auto& error = std::get<layers::DependencyError>(outcome);
     report->hint = fmt::format("Ran on plain Python: the base packages ({}) could not be prepared. {} {}",
                                fmt::join(settings_.base_packages, ", "), error.message, error.hint);
-  } else if (prepare_base_ == PrepareBase::in_background) {
+  } else if (calls_ == Calls::many) {
     prepare_base_in_background();
   }
   auto plain = co_await store_->plain();
@@ -308,13 +323,36 @@ io::Task<Result<layers::Outcome>> Engine::build(layers::Request request, layers:
 void Engine::prepare_base_in_background() {
   if (base_wanted_ || settings_.base_packages.empty()) return;
   base_wanted_ = true;
-  background_.spawn(
-      build_into(store_.get(), layers::Request{{}, layers::Base::with}, {}, std::make_shared<Built>()),
-      "prepare base packages");
+  background_.spawn(prepare_base(this), "prepare base packages");
+}
+
+io::Task<> Engine::prepare_base(Engine* self) {
+  auto built = co_await self->store_->get(layers::Request{{}, layers::Base::with}, {});
+  if (!built) co_return;
+  const auto* layer = std::get_if<layers::Layer>(&*built);
+  if (layer != nullptr) self->runner_->warm_up(*layer, run_limits(self->settings_, std::nullopt));
+}
+
+void Engine::warm_up() {
+  background_.spawn(prepare_first(this), "make the first environment ready");
+}
+
+io::Task<> Engine::prepare_first(Engine* self) {
+  auto layer = self->store_->find(layers::Request{{}, layers::Base::with});
+  if (!layer) {
+    auto plain = co_await self->store_->plain();
+    if (!plain) co_return log::debug("no plain environment: {}", plain.error().message);
+    layer = *std::move(plain);
+  }
+  self->runner_->warm_up(*layer, run_limits(self->settings_, std::nullopt));
 }
 
 io::Task<Result<>> Engine::stop() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  if (runner_) {
+    auto stopped = co_await runner_->stop(deadline);
+    PRIMS_CO_RETURN_ON_ERROR(std::move(stopped));
+  }
   if (store_) {
     auto stopped = co_await store_->stop(deadline);
     PRIMS_CO_RETURN_ON_ERROR(std::move(stopped));

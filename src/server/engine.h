@@ -20,12 +20,14 @@
 #include "server/admission.h"
 #include "server/result.h"
 #include "server/settings.h"
+#include "server/workspaces.h"
 #include "session/state.h"
 
 namespace prims::server {
 
 /// One program to run. The sinks may be empty.
 struct Call {
+  std::string caller;  ///< callers take turns when there is a line
   std::string code;
   std::vector<std::string> arguments;
   std::optional<python::Input> input;
@@ -36,12 +38,13 @@ struct Call {
   std::optional<std::filesystem::path> copy_output_to;  ///< artifacts are copied here after the run
 };
 
-/// Whether a first call that does not need the base packages has them made for the next one.
-enum class PrepareBase { in_background, when_needed };
+/// Whether there will be more calls, for which it is worth making things ahead: base packages, templates,
+/// waiting sandboxes, workspaces.
+enum class Calls { many, one };
 
 class Engine {
  public:
-  Engine(const Settings& settings, PrepareBase prepare_base, io::Loop& loop, io::Workers& workers);
+  Engine(const Settings& settings, Calls calls, io::Loop& loop, io::Workers& workers);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -49,6 +52,9 @@ class Engine {
   /// Finds out what this host can do and which Python there is. Once; later calls return the same. An Error
   /// says what to change.
   io::Task<Result<>> start();
+
+  /// Makes the environment of a call without requirements ready in the background. After start().
+  void warm_up();
 
   /// Runs a program. Whatever happens is in the report.
   io::Task<Report> execute(Call call, std::shared_ptr<io::Cancellation> cancellation);
@@ -79,9 +85,11 @@ class Engine {
   io::Task<Result<layers::Outcome>> build(layers::Request request, layers::Progress progress,
                                           std::shared_ptr<io::Cancellation> cancellation);
   void prepare_base_in_background();
+  static io::Task<> prepare_base(Engine* self);
+  static io::Task<> prepare_first(Engine* self);
 
   const Settings& settings_;
-  const PrepareBase prepare_base_;
+  const Calls calls_;
   io::Workers& workers_;
   io::TaskScope background_;
   Admission admission_;
@@ -92,6 +100,7 @@ class Engine {
   std::unique_ptr<session::State> state_;
   std::unique_ptr<sandbox::Host> host_;
   std::unique_ptr<layers::Store> store_;
+  std::unique_ptr<Workspaces> workspaces_;
   std::unique_ptr<python::Runner> runner_;
 };
 

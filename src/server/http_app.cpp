@@ -155,6 +155,7 @@ io::Task<int> serve_until_signal(const Settings* settings, Engine* engine, trans
     co_return exit_status::kError;
   }
   announce((*listening)->urls());
+  engine->warm_up();
 
   auto number = co_await signals.next();
   if (!number) co_return refuse(number.error(), exit_status::kError);
@@ -169,7 +170,7 @@ io::Task<int> serve_until_signal(const Settings* settings, Engine* engine, trans
 int serve(const Settings& settings) {
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, PrepareBase::in_background, loop, workers);
+  Engine engine(settings, Calls::many, loop, workers);
   Tools tools(settings, engine);
   transport::StreamableHttp mcp(loop.executor(), tools, server_info(settings), mcp_options(settings));
   return loop.run_until_done(serve_until_signal(&settings, &engine, &mcp));

@@ -260,6 +260,7 @@ json::Object to_json(const Report& report) {
   set_if(out, "feedback", feedback_for(report, status));
   set_if(out, "log", report.log);
   if (report.run) add_run(out, report, std::move(found));
+  if (report.retry_after) out["evidence"] = json::Object{{"retry_after_ms", report.retry_after->count()}};
   out["artifacts"] = artifact_list(report.artifacts);
   set_if(out, "artifacts_incomplete", report.artifacts_incomplete);
   set_if(out, "run_id", report.run_id);
@@ -324,7 +325,8 @@ json::Object result_schema() {
         "required": ["type", "message"]},
       "evidence": {"type": "object",
         "properties": {"limit": {"type": "integer"}, "peak": {"type": "integer"}, "unit": {"type": "string"},
-          "last_line": {"type": "integer"}, "enforced_by": {"type": "string"}}},
+          "last_line": {"type": "integer"}, "enforced_by": {"type": "string"},
+          "retry_after_ms": {"type": "integer"}}},
       "truncated": {"type": "object"},
       "run_id": {"type": "string"},
       "timings": {"type": "object", "description": "milliseconds"},

@@ -22,7 +22,8 @@ struct Report {
   std::optional<Status> status;  ///< set for calls that ran nothing; otherwise it follows from `run`
   std::string message;           ///< likewise
   std::string hint;              ///< beside what the status itself suggests
-  std::string log;               ///< a tool's own last lines, for dependency_error
+  std::optional<Milliseconds> retry_after;  ///< for a call that was refused because too many wait
+  std::string log;                          ///< a tool's own last lines, for dependency_error
   std::optional<python::RunResult> run;
   std::vector<session::Artifact> artifacts;
   std::string artifacts_incomplete;  ///< one sentence when there are more than are listed

@@ -51,7 +51,7 @@ void leave_unless(const Result<>& stopped, int status) {
 RunOutcome run_once(const Settings& settings, RunRequest request) {
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, PrepareBase::when_needed, loop, workers);
+  Engine engine(settings, Calls::one, loop, workers);
   Call call;
   call.code = std::move(request.code);
   call.arguments = std::move(request.arguments);

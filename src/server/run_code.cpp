@@ -110,6 +110,11 @@ mcp::ToolResult to_tool_result(const Report& report) {
   return result;
 }
 
+/// Whose turn it is when calls wait: one session of one principal.
+std::string caller_of(const mcp::CallContext& context) {
+  return fmt::format("{}/{}", context.principal.name, context.legacy_session.value_or(""));
+}
+
 }  // namespace
 
 Tools::Tools(const Settings& settings, Engine& engine) : settings_(settings), engine_(engine) {
@@ -118,10 +123,11 @@ Tools::Tools(const Settings& settings, Engine& engine) : settings_(settings), en
 
 io::Task<mcp::ToolResult> Tools::call(mcp::ToolCall call, std::shared_ptr<transport::ProgressSink> progress,
                                       std::shared_ptr<io::Cancellation> cancellation) {
-  return run_code(std::move(call.arguments), std::move(progress), std::move(cancellation));
+  return run_code(std::move(call.arguments), caller_of(call.context), std::move(progress),
+                  std::move(cancellation));
 }
 
-io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments,
+io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments, std::string caller,
                                           std::shared_ptr<transport::ProgressSink> progress,
                                           std::shared_ptr<io::Cancellation> cancellation) {
   ArgumentLimits limits;
@@ -137,6 +143,7 @@ io::Task<mcp::ToolResult> Tools::run_code(json::Object arguments,
     co_return to_tool_result(refused);
   }
   Call call;
+  call.caller = std::move(caller);
   call.code = std::move(read->code);
   call.input = std::move(read->input);
   call.requirements = std::move(read->requirements);

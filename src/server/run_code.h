@@ -22,7 +22,7 @@ class Tools : public transport::ToolHost {
                                  std::shared_ptr<io::Cancellation> cancellation) override;
 
  private:
-  io::Task<mcp::ToolResult> run_code(json::Object arguments,
+  io::Task<mcp::ToolResult> run_code(json::Object arguments, std::string caller,
                                      std::shared_ptr<transport::ProgressSink> progress,
                                      std::shared_ptr<io::Cancellation> cancellation);
 

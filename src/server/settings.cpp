@@ -171,6 +171,7 @@ class Loader {
     };
     if (settings_.timeout > settings_.max_timeout) return conflict("timeout", "max_timeout");
     if (settings_.shown_output > settings_.kept_output) return conflict("shown_output", "kept_output");
+    if (settings_.pool_size > settings_.pool_total) return conflict("pool_size", "pool_total");
     return {};
   }
 

@@ -44,6 +44,10 @@ struct Settings {
   std::uint32_t uid_count = 65'536;                    ///< as root: how many of them
   std::uint32_t concurrent_runs = 16;                  ///< programs that run at once
   std::uint32_t queue_length = 256;  ///< calls that may wait for their turn; more are refused as busy
+  bool templates = true;             ///< fork sandboxes from warmed-up interpreters
+  Bytes template_memory = gib(1);    ///< of all templates; the least recently used go first
+  std::uint32_t pool_size = 4;       ///< sandboxes that wait for a call, for each environment in use
+  std::uint32_t pool_total = 16;     ///< the same for all environments together
 
   // Python and its packages.
   std::string python;                         ///< interpreter; empty: the newest supported one that is found

@@ -45,7 +45,7 @@ int stdio(const Settings& settings) {
   }
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, PrepareBase::in_background, loop, workers);
+  Engine engine(settings, Calls::many, loop, workers);
   Tools tools(settings, engine);
   transport::StdioOptions options;
   options.line_limit = settings.http_body_size;

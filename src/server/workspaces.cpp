@@ -1,0 +1,41 @@
+#include "server/workspaces.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace prims::server {
+
+Workspaces::Workspaces(const session::State& state, Options options, io::Workers& workers,
+                       io::TaskScope& background)
+    : state_(state), options_(options), workers_(workers), background_(background) {}
+
+io::Task<Result<std::unique_ptr<session::Workspace>>> Workspaces::take() {
+  while (!ready_.empty()) {
+    std::unique_ptr<session::Workspace> workspace = std::move(ready_.front());
+    ready_.pop_front();
+    // Somebody may have tidied up the state directory meanwhile.
+    if (::access(workspace->directory().c_str(), F_OK) == 0) co_return workspace;
+  }
+  auto create = [this] { return session::Workspace::create(state_, options_.owner); };
+  co_return co_await workers_.run(std::move(create));
+}
+
+void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace) {
+  background_.spawn(replace(this, std::move(workspace)), "replace a workspace");
+}
+
+io::Task<> Workspaces::replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace) {
+  auto removed = co_await workspace->remove(&self->workers_);
+  if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
+  if (self->ready_.size() + self->coming_ >= self->options_.ahead) co_return;
+  ++self->coming_;
+  auto create = [self] { return session::Workspace::create(self->state_, self->options_.owner); };
+  auto made = co_await self->workers_.run(std::move(create));
+  --self->coming_;
+  if (made) self->ready_.push_back(*std::move(made));
+}
+
+}  // namespace prims::server

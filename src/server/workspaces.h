@@ -1,0 +1,44 @@
+// Throw-away workspaces, some of them made before a call needs one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <memory>
+
+#include "io/scope.h"
+#include "io/workers.h"
+#include "session/state.h"
+#include "session/workspace.h"
+
+namespace prims::server {
+
+/// Everything that it refers to outlives it and its Tasks.
+class Workspaces {
+ public:
+  struct Options {
+    uid_t owner = 0;        ///< of their files
+    std::size_t ahead = 0;  ///< made ahead at most
+  };
+
+  Workspaces(const session::State& state, Options options, io::Workers& workers, io::TaskScope& background);
+  Workspaces(const Workspaces&) = delete;
+  Workspaces& operator=(const Workspaces&) = delete;
+
+  io::Task<Result<std::unique_ptr<session::Workspace>>> take();
+
+  /// Removes one in the background, and makes another for a later call.
+  void give_back(std::unique_ptr<session::Workspace> workspace);
+
+ private:
+  static io::Task<> replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace);
+
+  const session::State& state_;
+  const Options options_;
+  io::Workers& workers_;
+  io::TaskScope& background_;
+  std::deque<std::unique_ptr<session::Workspace>> ready_;
+  std::size_t coming_ = 0;
+};
+
+}  // namespace prims::server
