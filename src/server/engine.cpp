@@ -327,7 +327,9 @@ void Engine::prepare_base_in_background() {
 }
 
 io::Task<> Engine::prepare_base(Engine* self) {
-  auto built = co_await self->store_->get(layers::Request{{}, layers::Base::with}, {});
+  layers::Request request{{}, layers::Base::with};
+  layers::Progress nobody;
+  auto built = co_await self->store_->get(std::move(request), std::move(nobody));
   if (!built) co_return;
   const auto* layer = std::get_if<layers::Layer>(&*built);
   if (layer != nullptr) self->runner_->warm_up(*layer, run_limits(self->settings_, std::nullopt));
