@@ -34,6 +34,6 @@ PyModuleDef definition = {
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit_forking() {
+PyMODINIT_FUNC PyInit_forking() {  // NOLINT(readability-identifier-naming): the name CPython looks for
   return PyModule_Create(&definition);
 }
