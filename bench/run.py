@@ -68,7 +68,9 @@ def describe(run, host):
     print(f"{run.program.version()} ({run.program.path}), {python} ({paths.PYTHON})")
     size = f"{host['cores']} cores, {host['memory_gib']} GiB"
     print(f"{host['cpu']}, {size}, Linux {host['kernel']}, load {host['load_before']:.2f}")
-    print("Durations are from the write of a request to the last byte of its answer. ours : this = our figure divided")
+    print(
+        "Durations are from the write of a request to the last byte of its answer. ours : this = our figure divided"
+    )
     print("by the one in the line. Bars are about a quiet machine with two cores.")
 
 

@@ -12,9 +12,8 @@ HELLO = "print('hi %UNIQUE%')"
 
 def clean_python(code, expect="", label="python3 -I -c, no sandbox", python=paths.PYTHON):
     """A clean interpreter from its start to its end: modules compiled, files cached."""
-    return native.measurement(
-        label, "probe", "run", "--expect", expect, program=[python, "-I", "-c", code], share=14
-    )
+    program = [python, "-I", "-c", code]
+    return native.measurement(label, "probe", "run", expect=expect, program=program, share=14)
 
 
 def bubblewrap_line(*mounts):
@@ -34,33 +33,18 @@ def bubblewrap_line(*mounts):
 
 
 def bubblewrap(code, expect="", label="bwrap --unshare-all + the same", python=paths.PYTHON, mounts=()):
-    return native.measurement(
-        label,
-        "probe",
-        "run",
-        "--expect",
-        expect,
-        program=[*bubblewrap_line(*mounts), python, "-I", "-c", code],
-        share=18,
-    )
+    program = [*bubblewrap_line(*mounts), python, "-I", "-c", code]
+    return native.measurement(label, "probe", "run", expect=expect, program=program, share=18)
 
 
 def floor(label="floor: fork of a warm interpreter into all namespaces"):
-    return native.measurement(label, "floor", "run", "--code", HELLO, "--expect", "hi %UNIQUE%", share=6)
+    return native.measurement(label, "floor", "run", code=HELLO, expect="hi %UNIQUE%", share=6)
 
 
 def monty(mode, code, expect):
-    python = thirdparty.venv("monty")
     label = {"used": "Monty, used worker, new session", "new": "Monty, new worker process"}[mode]
-    return native.measurement(
-        label,
-        [python, str(paths.BENCH / "rivals/monty_calls.py"), mode],
-        "--code",
-        code,
-        "--expect",
-        expect,
-        share=4,
-    )
+    line = [thirdparty.venv("monty"), str(paths.BENCH / "rivals/monty_calls.py"), mode]
+    return native.measurement(label, line, code=code, expect=expect, share=4)
 
 
 def available(row, *makers):

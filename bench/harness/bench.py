@@ -96,19 +96,8 @@ class Run:
 
     def http(self, label, server, body, expect, name, clients=1, session=None):
         request = messages.http_file(name, body, server.port, session)
-        return native.measurement(
-            label,
-            "probe",
-            "http",
-            "--port",
-            server.port,
-            "--request",
-            request,
-            "--expect",
-            expect,
-            "--clients",
-            clients,
-        )
+        options = {"port": server.port, "request": request, "expect": expect, "clients": clients}
+        return native.measurement(label, "probe", "http", **options)
 
     @staticmethod
     def in_workspaces(server, code, count, name):
@@ -118,19 +107,10 @@ class Run:
         return messages.requests_file(name, texts)
 
     def stdio(self, label, program, body, expect, name):
-        modern = messages.lines_file("discover", [messages.message("server/discover", request_id=1)])
-        return native.measurement(
-            label,
-            "probe",
-            "stdio",
-            "--lines",
-            modern,
-            "--request",
-            messages.line_file(name, body),
-            "--expect",
-            expect,
-            program=program,
-        )
+        lines = messages.lines_file("discover", [messages.message("server/discover", request_id=1)])
+        request = messages.line_file(name, body)
+        options = {"lines": lines, "request": request, "expect": expect}
+        return native.measurement(label, "probe", "stdio", program=program, **options)
 
     # Filling rows.
 
@@ -155,14 +135,9 @@ class Run:
         """The first figure is ours; the others are compared with it."""
         ours, figures = None, []
         for each, samples, schedule in zip(measurements, taken, schedules):
-            figure = row.samples(
-                each.label,
-                samples,
-                "baseline" if ours else "ours",
-                [command_text(each, schedule)],
-                ours,
-                (bars or {}).get(each.label),
-            )
+            role = "baseline" if ours else "ours"
+            bar = (bars or {}).get(each.label)
+            figure = row.samples(each.label, samples, role, [command_text(each, schedule)], ours, bar)
             ours = ours or figure
             figures.append(figure)
         return figures

@@ -112,10 +112,10 @@ class Measurement(collections.namedtuple("Measurement", "label tool arguments pr
         return self.start(**schedule).samples()
 
 
-def measurement(label, tool, *arguments, program=(), share=8):
-    return Measurement(
-        label, tool, [str(word) for word in arguments], [str(word) for word in program], paths.scratch(), share
-    )
+def measurement(label, tool, *words, program=(), share=8, **options):
+    """`options` become --name VALUE, `program` follows behind a --."""
+    named = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return Measurement(label, tool, [*words, *named], [str(word) for word in program], paths.scratch(), share)
 
 
 class Running:

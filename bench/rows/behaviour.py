@@ -2,11 +2,12 @@
 
 import itertools
 import os
+import shlex
 import signal
 import statistics
 import time
 
-from harness import baselines, messages, native, processes, stream
+from harness import messages, native, processes, stream
 from harness.baselines import HELLO
 from harness.bench import command_text, row
 from harness.results import Bar, duration
@@ -93,9 +94,9 @@ def recovery(run, made):
 def pipe(run, made):
     def through(label, line):
         command = f"head -c {BYTES} /dev/zero | {line} | wc -c"
-        return native.measurement(label, "probe", "run", "--expect", str(BYTES), program=["sh", "-c", command])
+        return native.measurement(label, "probe", "run", expect=BYTES, program=["sh", "-c", command])
 
-    prims = " ".join(run.program.command("run", "--kept-output=1GiB"))
+    prims = shlex.join(run.program.command("run", "--kept-output=1GiB"))
     copy = f"-c '{COPY}  # %UNIQUE%'"
     ours = through("prims run, stdin to stdout", f"{prims} {copy}")
     plain = through("python3 -I -c, stdin to stdout", f"/usr/bin/python3 -I {copy}")

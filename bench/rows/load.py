@@ -8,46 +8,35 @@ from harness.results import Bar
 EXPECT = "hi %UNIQUE%\\n"
 
 
+def clients_text(count, what="client"):
+    return f"{count:,} {what}{'s' * (count > 1)}"
+
+
 def floor_sustained(workers):
-    return native.measurement(
-        f"floor, {workers} worker{'s' * (workers > 1)}", "floor", "sustained", "--workers", workers
-    )
+    label = f"floor, {clients_text(workers, 'worker')}"
+    return native.measurement(label, "floor", "sustained", workers=workers)
 
 
 @row("sustained", "complete runs a second at 1, 2, 8 and 64 clients, beside the floor on one and on two workers")
 def sustained(run, made):
     server = run.server()
+    body = messages.run_code(HELLO)
     loads = [
-        run.http(
-            f"prims, {clients} client{'s' * (clients > 1)}",
-            server,
-            messages.run_code(HELLO),
-            EXPECT,
-            f"sustained-{clients}",
-            clients,
-        )
+        run.http(f"prims, {clients_text(clients)}", server, body, EXPECT, "sustained", clients)
         for clients in (1, 2, 8, 64)
     ]
     floors = baselines.available(made, lambda: floor_sustained(1), lambda: floor_sustained(2))
-    totals = [native.Samples() for _ in [*loads, *floors]]
-    schedules = [
-        *({"seconds": run.count(5, 1), "warm_up": 20} for _ in loads),
-        *({"seconds": run.count(5, 1)} for _ in floors),
-    ]
+    seconds = run.count(5, 1)
+    schedules = [{"seconds": seconds, "warm_up": 20}] * len(loads) + [{"seconds": seconds}] * len(floors)
+    totals = [native.Samples() for _ in schedules]
     for _ in range(run.count(3, 1)):
         for each, total, schedule in zip([*loads, *floors], totals, schedules):
             total.extend(each.run(**schedule))
-    figures = [
-        made.number(
-            each.label,
-            total.rate,
-            "runs/s",
-            "ours" if each in loads else "floor",
-            [command_text(each, schedule)],
-            samples=total,
-        )
-        for each, total, schedule in zip([*loads, *floors], totals, schedules)
-    ]
+    figures = []
+    for each, total, schedule in zip([*loads, *floors], totals, schedules):
+        role = "ours" if each in loads else "baseline"
+        commands = [command_text(each, schedule)]
+        figures.append(made.number(each.label, total.rate, "runs/s", role, commands, samples=total))
     compare_with_floor(made, figures[2], figures[len(loads) :])
 
 
@@ -80,28 +69,12 @@ def workspaces(run, made):
     first = None
     for count in (1, 100, 1000):
         requests = run.in_workspaces(server, HELLO, count, f"workspaces-{count}")
-        load = native.measurement(
-            f"prims, {count:,} workspace{'s' * (count > 1)}",
-            "probe",
-            "http",
-            "--port",
-            server.port,
-            "--requests",
-            requests,
-            "--expect",
-            EXPECT,
-        )
-        schedule = {
-            "count": run.count(max(400, count), 20),
-            "rate": 20 if not run.quick else 0,
-            "warm_up": run.count(20, 2),
-        }
+        options = {"port": server.port, "requests": requests, "expect": EXPECT}
+        load = native.measurement(f"prims, {clients_text(count, 'workspace')}", "probe", "http", **options)
+        schedule = {"count": run.count(max(400, count), 20), "rate": 20, "warm_up": run.count(20, 2)}
         figure = made.samples(load.label, load.run(**schedule), "ours", [command_text(load, schedule)])
         if first:
-            made.check(
-                f"  {figure.label} : 1 workspace",
-                figure.value / first.value,
-                Bar(1.2, 1.05) if count == 1000 else None,
-            )
+            bar = Bar(1.2, 1.05) if count == 1000 else None
+            made.check(f"  {figure.label} : 1 workspace", figure.value / first.value, bar)
         first = first or figure
     made.note("a workspace here is that of an MCP session of its own; calls go through the sessions in turn")

@@ -111,7 +111,7 @@ def stdio_start(run, made):
     )
 
     def start(label, line, expect):
-        return native.measurement(label, "probe", "start", "--lines", lines, "--expect", expect, program=line)
+        return native.measurement(label, "probe", "start", lines=lines, expect=expect, program=line)
 
     ours = start("prims stdio", run.program.command("stdio"), '"run_code"')
     names = {RUST: "Rust SDK (rmcp)", GO: "Go SDK", TYPESCRIPT: "TypeScript SDK"}

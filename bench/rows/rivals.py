@@ -9,13 +9,13 @@ from harness.baselines import HELLO
 from harness.bench import row
 from rows.data import GROUPBY
 
+BUBBLEWRAP = "bwrap --unshare-all + python3 -I -c"
+
 
 def jupyter(mode, code, expect):
-    python = thirdparty.venv("data", "jupyter")
     label = {"used": "Jupyter kernel, one for all calls (state stays)", "new": "Jupyter kernel, a new one"}[mode]
-    return native.measurement(
-        label, [python, str(paths.BENCH / "rivals/jupyter_calls.py"), mode], "--code", code, "--expect", expect
-    )
+    line = [thirdparty.venv("data", "jupyter"), str(paths.BENCH / "rivals/jupyter_calls.py"), mode]
+    return native.measurement(label, line, code=code, expect=expect)
 
 
 def pyodide(mode, code, expect, packages=()):
@@ -23,25 +23,17 @@ def pyodide(mode, code, expect, packages=()):
     line = [node, str(folder / "calls.mjs")]
     loading = ["--packages", ",".join(packages)] if packages else []
     if packages:
-        tried = subprocess.run(
-            [*line, "once", "--code", "pass", *loading], env=paths.environment(), capture_output=True, text=True
-        )
-        if tried.returncode != 0:
+        trial = [*line, "once", "--code", "pass", *loading]
+        if subprocess.run(trial, env=paths.environment(), capture_output=True).returncode != 0:
+            names = " and ".join(packages)
             raise native.Unavailable(
-                "Pyodide cannot load " + ", ".join(packages) + " here: its npm package does not hold them"
+                f"Pyodide's npm package does not hold {names}, and they cannot be fetched here"
             )
     if mode == "used":
-        return native.measurement(
-            "Pyodide in Node, one for all calls", [*line, "used"], "--code", code, "--expect", expect, *loading
-        )
-    return native.measurement(
-        "Pyodide in Node, a new process",
-        "probe",
-        "run",
-        "--expect",
-        expect,
-        program=[*line, "once", "--code", code, *loading],
-    )
+        line += ["used", *loading]
+        return native.measurement("Pyodide in Node, one for all calls", line, code=code, expect=expect)
+    line += ["once", "--code", code, *loading]
+    return native.measurement("Pyodide in Node, a new process", "probe", "run", expect=expect, program=line)
 
 
 def in_new_venv(run, made, ours, code, packages):
@@ -67,39 +59,33 @@ def in_new_venv(run, made, ours, code, packages):
     made.samples(f"{what}, for each call", taken, "baseline", (), ours)
 
 
-def compare(run, made, code, expect, name, others, counts):
+def compare(run, made, code, expect, name, others):
+    """`others`: how many samples, and what makes the measurement."""
     server = run.server()
     run.warm(server, code)
-    body = messages.run_code(code)
-    ours = run.http("prims over HTTP, back to back", server, body, expect, name)
-    found = [
-        (measurement, count)
-        for maker, count in zip(others, counts)
-        for measurement in baselines.available(made, maker)
-    ]
-    measurements = [ours, *(measurement for measurement, _ in found)]
-    return run.alternate(
-        made,
-        measurements,
-        [run.count(300, 5), *(run.count(count, 3) for _, count in found)],
-        warm_up=run.count(3, 1),
-        blocks=run.count(3, 1),
-    )[0]
+    measurements = [run.http("prims over HTTP, back to back", server, messages.run_code(code), expect, name)]
+    counts = [run.count(300, 5)]
+    for count, maker in others:
+        for measurement in baselines.available(made, maker):
+            measurements.append(measurement)
+            counts.append(run.count(count, 3))
+    few = {"warm_up": run.count(3, 1), "blocks": run.count(3, 1)}
+    return run.alternate(made, measurements, counts, **few)[0]
 
 
 @row("rivals-hello", "print('hi'): Monty, Pyodide in Node, a Jupyter kernel, bubblewrap, a venv for each call")
 def rivals_hello(run, made):
     expect = "hi %UNIQUE%"
     others = [
-        lambda: baselines.monty("used", HELLO, expect),
-        lambda: baselines.monty("new", HELLO, expect),
-        lambda: pyodide("used", HELLO, expect),
-        lambda: pyodide("new", HELLO, expect),
-        lambda: jupyter("used", HELLO, expect),
-        lambda: jupyter("new", HELLO, expect),
-        lambda: baselines.bubblewrap(HELLO, expect, "bwrap --unshare-all + python3 -I -c"),
+        (300, lambda: baselines.monty("used", HELLO, expect)),
+        (60, lambda: baselines.monty("new", HELLO, expect)),
+        (300, lambda: pyodide("used", HELLO, expect)),
+        (9, lambda: pyodide("new", HELLO, expect)),
+        (150, lambda: jupyter("used", HELLO, expect)),
+        (6, lambda: jupyter("new", HELLO, expect)),
+        (60, lambda: baselines.bubblewrap(HELLO, expect, BUBBLEWRAP)),
     ]
-    ours = compare(run, made, HELLO, expect, "hello", others, [300, 60, 300, 9, 150, 6, 60])
+    ours = compare(run, made, HELLO, expect, "hello", others)
     in_new_venv(run, made, ours, HELLO, ())
 
 
@@ -107,16 +93,15 @@ def rivals_hello(run, made):
 def rivals_groupby(run, made):
     expect = "groups of %UNIQUE%"
     python = thirdparty.venv("data")
+    folder = python.rsplit("/bin/", 1)[0]
     packages = ("numpy", "pandas")
     others = [
-        lambda: pyodide("used", GROUPBY, expect, packages),
-        lambda: pyodide("new", GROUPBY, expect, packages),
-        lambda: jupyter("used", GROUPBY, expect),
-        lambda: jupyter("new", GROUPBY, expect),
-        lambda: baselines.bubblewrap(
-            GROUPBY, expect, "bwrap --unshare-all + python3 -I -c", python, [python.rsplit("/bin/", 1)[0]]
-        ),
+        (60, lambda: pyodide("used", GROUPBY, expect, packages)),
+        (6, lambda: pyodide("new", GROUPBY, expect, packages)),
+        (150, lambda: jupyter("used", GROUPBY, expect)),
+        (6, lambda: jupyter("new", GROUPBY, expect)),
+        (9, lambda: baselines.bubblewrap(GROUPBY, expect, BUBBLEWRAP, python, [folder])),
     ]
-    ours = compare(run, made, GROUPBY, expect, "groupby", others, [60, 6, 150, 6, 9])
+    ours = compare(run, made, GROUPBY, expect, "groupby", others)
     in_new_venv(run, made, ours, GROUPBY, packages)
     made.note("Monty has no packages, so it cannot run this one")
