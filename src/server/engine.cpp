@@ -104,9 +104,10 @@ struct Engine::Environment {
   layers::Layer layer;
 };
 
-Engine::Engine(const Settings& settings, Calls calls, io::Loop& loop, io::Workers& workers)
+Engine::Engine(const Settings& settings, Calls calls, HostPlace& host, io::Loop& loop, io::Workers& workers)
     : settings_(settings),
       calls_(calls),
+      host_(host),
       workers_(workers),
       background_(loop.executor()),
       admission_(settings.concurrent_runs, settings.queue_length),

@@ -42,9 +42,13 @@ struct Call {
 /// waiting sandboxes, workspaces.
 enum class Calls { many, one };
 
+/// The Host that an Engine finds. It is made before the loop, because what is left of its sandboxes may be
+/// ended together with the loop.
+using HostPlace = std::unique_ptr<sandbox::Host>;
+
 class Engine {
  public:
-  Engine(const Settings& settings, Calls calls, io::Loop& loop, io::Workers& workers);
+  Engine(const Settings& settings, Calls calls, HostPlace& host, io::Loop& loop, io::Workers& workers);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -90,6 +94,7 @@ class Engine {
 
   const Settings& settings_;
   const Calls calls_;
+  HostPlace& host_;
   io::Workers& workers_;
   io::TaskScope background_;
   Admission admission_;
@@ -98,7 +103,6 @@ class Engine {
   std::shared_ptr<Start> start_;  // shared with calls that wait for it
   bool base_wanted_ = false;
   std::unique_ptr<session::State> state_;
-  std::unique_ptr<sandbox::Host> host_;
   std::unique_ptr<layers::Store> store_;
   std::unique_ptr<Workspaces> workspaces_;
   std::unique_ptr<python::Runner> runner_;

@@ -168,9 +168,10 @@ io::Task<int> serve_until_signal(const Settings* settings, Engine* engine, trans
 }  // namespace
 
 int serve(const Settings& settings) {
+  HostPlace host;
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, Calls::many, loop, workers);
+  Engine engine(settings, Calls::many, host, loop, workers);
   Tools tools(settings, engine);
   transport::StreamableHttp mcp(loop.executor(), tools, server_info(settings), mcp_options(settings));
   return loop.run_until_done(serve_until_signal(&settings, &engine, &mcp));

@@ -49,9 +49,10 @@ void leave_unless(const Result<>& stopped, int status) {
 }
 
 RunOutcome run_once(const Settings& settings, RunRequest request) {
+  HostPlace host;
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, Calls::one, loop, workers);
+  Engine engine(settings, Calls::one, host, loop, workers);
   Call call;
   call.code = std::move(request.code);
   call.arguments = std::move(request.arguments);

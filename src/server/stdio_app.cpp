@@ -43,9 +43,10 @@ int stdio(const Settings& settings) {
     log::error("{}", streams.error().message);
     return exit_status::kError;
   }
+  HostPlace host;
   io::Loop loop;
   io::Workers workers;
-  Engine engine(settings, Calls::many, loop, workers);
+  Engine engine(settings, Calls::many, host, loop, workers);
   Tools tools(settings, engine);
   transport::StdioOptions options;
   options.line_limit = settings.http_body_size;
