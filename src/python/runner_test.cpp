@@ -9,49 +9,22 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "base/random.h"
 #include "io/loop.h"
 #include "io/scope.h"
 #include "io/wait.h"
-#include "layers/interpreter.h"
+#include "python/test_python.h"
 
 namespace prims::python {
 namespace {
 
-namespace fs = std::filesystem;
 using sandbox::Exited;
-
-class TempDir {
- public:
-  TempDir() : path_(fs::temp_directory_path() / ("prims-" + random_token())) { fs::create_directory(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-/// One Python with a virtual environment of its own as the layer.
-struct Python {
-  layers::Interpreter interpreter;
-  TempDir layer;
-};
-
-std::unique_ptr<Python> make_python(const std::string& choice) {
-  auto found = layers::find_interpreter(layers::search_from_environment(choice));
-  if (!found) return nullptr;
-  auto python = std::make_unique<Python>();
-  python->interpreter = *std::move(found);
-  const std::string command = fmt::format("'{}' -Im venv --without-pip '{}'", python->interpreter.executable,
-                                          python->layer.path().string());
-  return std::system(command.c_str()) == 0 ? std::move(python) : nullptr;
-}
+using testing_support::make_python;
+using testing_support::Python;
+using testing_support::TempDir;
+namespace fs = std::filesystem;
 
 class RunnerTest : public testing::Test {
  protected:
