@@ -30,12 +30,22 @@ def temporary():
             if "prims" in name.lower() and not name.startswith(("prims-test-", "prims-e2e-"))}
 
 
+def open_files(pid):
+    """What each descriptor is, for a person to read."""
+    for entry in os.scandir(f"/proc/{pid}/fd"):
+        try:
+            yield os.readlink(entry.path)
+        except FileNotFoundError:
+            pass
+
+
 def snapshot(pid, state):
     """What a server could leave behind, as counts and names."""
     layers = state / "layers"
     return {
         "processes": len(program.descendants(pid)),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "open": sorted(open_files(pid)),
         "threads": len(os.listdir(f"/proc/{pid}/task")),
         "mounts": mounts(),
         "cgroups": sorted(cgroups(pid)),
@@ -70,7 +80,7 @@ class Leftovers(unittest.TestCase):
 
             program.wait_for(settled, 15, 0.5)
             for key in ("processes", "descriptors", "threads", "mounts"):
-                self.assertLessEqual(after[key], before[key], key)
+                self.assertLessEqual(after[key], before[key], f"{key}: {before['open']} and then {after['open']}")
             for key in ("cgroups", "temporary", "state"):
                 self.assertEqual(set(after[key]) - set(before[key]), set(), key)
 
