@@ -5,6 +5,7 @@
     tests/e2e/run.py test_clients                                 some modules
     tests/e2e/run.py -k "stream-order" test_rows                  tests and rows whose name holds a word
     tests/e2e/run.py --full                                       the long versions
+    tests/e2e/run.py --templates off                              every program starts an interpreter of its own
 
 Needs Python 3.11 with the packages of tests/clients/requirements-mcp.txt. Rows of a table count as tests of their own.
 """
@@ -78,10 +79,12 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("-k", dest="word", default="", help="only tests or rows whose name holds this")
     options.add_argument("--full", action="store_true", help="the long versions of some tests")
+    options.add_argument("--templates", choices=("on", "off"), default="on", help="whether servers fork from templates")
     options.add_argument("-v", dest="verbose", action="store_true", help="a line for each row too")
     options.add_argument("modules", nargs="*")
     args = options.parse_args()
     os.environ["PRIMS_TEST_WORD"] = args.word
+    os.environ["PRIMS_TEST_TEMPLATES"] = args.templates
     if args.full:
         os.environ["PRIMS_TEST_FULL"] = "1"
     scratch = tempfile.mkdtemp(prefix="prims-e2e-")
@@ -90,7 +93,7 @@ def main():
     from harness import program, schema
     if not os.access(program.PRIMS, os.X_OK):
         sys.exit(f"no program at {program.PRIMS}: build it, or name another with PRIMS=")
-    print(f"e2e: {program.PRIMS}, uid {os.getuid()}, messages checked by {schema.source()}", flush=True)
+    print(f"e2e: {program.PRIMS}, uid {os.getuid()}, templates {args.templates}, messages checked by {schema.source()}", flush=True)
     modules = args.modules or sorted(p.stem for p in HERE.glob("test_*.py") if p.stem != "test_clients")
     result = Result()
     result.verbose = args.verbose

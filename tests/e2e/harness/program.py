@@ -38,10 +38,16 @@ def shared_state():
     return _shared_state
 
 
+def templates():
+    return os.environ.get("PRIMS_TEST_TEMPLATES", "on") == "on"
+
+
 def environment(extra=None):
     """HOME, PATH and language only: what clients give a stdio server."""
     env = {name: os.environ[name] for name in ("HOME", "PATH", "USER") if name in os.environ}
     env["LANG"] = "C.UTF-8"
+    if not templates():
+        env["PRIMS_TEMPLATES"] = "false"
     env.update(extra or {})
     return env
 
@@ -163,6 +169,28 @@ def descendants(pid):
             found.add(child)
             todo.append(child)
     return found
+
+
+def is_warm(pid):
+    """Whether this process is a template, or a fork of one."""
+    try:
+        return b"/driver.py\0template\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def at_rest(pid, seconds=20):
+    """How many processes a server has when it makes nothing ready any more: its template, its pool, and what runs."""
+    ends = time.monotonic() + seconds
+    since, seen = time.monotonic(), None
+    while time.monotonic() < ends:
+        below = descendants(pid)
+        if below != seen:
+            since, seen = time.monotonic(), below
+        elif time.monotonic() - since > 1 and (not templates() or sum(map(is_warm, below)) > 4):
+            break
+        time.sleep(0.05)
+    return len(descendants(pid))
 
 
 def remove(path):
