@@ -2,100 +2,141 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <boost/json/basic_parser_impl.hpp>
+#include <charconv>
 #include <cmath>
 #include <set>
+#include <system_error>
 #include <vector>
 
 namespace prims::json {
 namespace {
 
-// Boost.JSON keeps the last of two equal keys; two readers of one message must never disagree, so the text is
-// scanned for duplicates before it is parsed. `text` is known to be valid JSON.
-class DuplicateKeys {
+// What Boost's own parser does with the events of a text, but for two things: numbers are read to the nearest
+// double (its own reading may be off in the last digit), and a key that occurs twice in one object is an
+// error, because two readers of one message must never disagree.
+class Builder {
  public:
-  static std::optional<std::string> find(std::string_view text) {
-    struct Frame {
-      bool object;
-      bool key_next;
-      std::set<std::string, std::less<>> keys;
-    };
-    std::vector<Frame> stack;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      switch (text[i]) {
-        case '{':
-          stack.push_back({true, true, {}});
-          break;
-        case '[':
-          stack.push_back({false, false, {}});
-          break;
-        case '}':
-        case ']':
-          stack.pop_back();
-          break;
-        case ',':
-          if (!stack.empty()) stack.back().key_next = stack.back().object;
-          break;
-        case ':':
-          if (!stack.empty()) stack.back().key_next = false;
-          break;
-        case '"': {
-          const std::size_t start = i;
-          bool escaped = false;
-          for (++i; text[i] != '"'; ++i) {
-            if (text[i] == '\\') {
-              escaped = true;
-              ++i;
-            }
-          }
-          if (!stack.empty() && stack.back().object && stack.back().key_next) {
-            std::string key(text.substr(start + 1, i - start - 1));
-            if (escaped) {
-              const Value decoded = boost::json::parse(text.substr(start, i - start + 1));
-              key = json::text(decoded.as_string());
-            }
-            if (!stack.back().keys.insert(key).second) return key;
-          }
-          break;
-        }
-        default:
-          break;
-      }
-    }
-    return std::nullopt;
-  }
-};
+  static constexpr std::size_t max_object_size = Object::max_size();
+  static constexpr std::size_t max_array_size = Array::max_size();
+  static constexpr std::size_t max_key_size = boost::json::string::max_size();
+  static constexpr std::size_t max_string_size = boost::json::string::max_size();
 
-// A number beyond the range of a double becomes infinite, which JSON cannot write again.
-bool is_finite(const Value& value) {
-  if (const double* number = value.if_double()) return std::isfinite(*number);
-  if (const Array* array = value.if_array()) return std::ranges::all_of(*array, is_finite);
-  if (const Object* object = value.if_object()) {
-    return std::ranges::all_of(*object, [](const auto& member) { return is_finite(member.value()); });
+  using View = boost::json::string_view;
+  using ErrorCode = boost::json::error_code;
+
+  bool on_document_begin(ErrorCode&) { return true; }
+  bool on_document_end(ErrorCode&) { return true; }
+  bool on_object_begin(ErrorCode&) {
+    keys_.emplace_back();
+    return true;
   }
-  return true;
-}
+  bool on_object_end(std::size_t size, ErrorCode&) {
+    keys_.pop_back();
+    stack_.push_object(size);
+    return true;
+  }
+  bool on_array_begin(ErrorCode&) { return true; }
+  bool on_array_end(std::size_t size, ErrorCode&) {
+    stack_.push_array(size);
+    return true;
+  }
+  bool on_key_part(View part, std::size_t, ErrorCode&) {
+    key_.append(part);
+    stack_.push_chars(part);
+    return true;
+  }
+  bool on_key(View part, std::size_t, ErrorCode& error) {
+    key_.append(part);
+    const bool fresh = keys_.back().insert(key_).second;
+    if (!fresh) refuse(fmt::format("the key \"{}\" occurs twice in one object", key_), error);
+    key_.clear();
+    stack_.push_key(part);
+    return fresh;
+  }
+  bool on_string_part(View part, std::size_t, ErrorCode&) {
+    stack_.push_chars(part);
+    return true;
+  }
+  bool on_string(View part, std::size_t, ErrorCode&) {
+    stack_.push_string(part);
+    return true;
+  }
+  bool on_number_part(View part, ErrorCode&) {
+    number_.append(part);
+    return true;
+  }
+  bool on_int64(std::int64_t number, View, ErrorCode&) {
+    number_.clear();
+    stack_.push_int64(number);
+    return true;
+  }
+  bool on_uint64(std::uint64_t number, View, ErrorCode&) {
+    number_.clear();
+    stack_.push_uint64(number);
+    return true;
+  }
+  bool on_double(double about, View part, ErrorCode& error) {
+    number_.append(part);
+    double number = 0;
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), number);
+    // Too small for a double is zero; too large is nothing that JSON can write again.
+    const bool too_large = read.ec == std::errc::result_out_of_range && std::abs(about) > 1;
+    number_.clear();
+    if (too_large) return refuse("a number is outside of the range of a double", error);
+    stack_.push_double(number);
+    return true;
+  }
+  bool on_bool(bool truth, ErrorCode&) {
+    stack_.push_bool(truth);
+    return true;
+  }
+  bool on_null(ErrorCode&) {
+    stack_.push_null();
+    return true;
+  }
+  bool on_comment_part(View, ErrorCode&) { return true; }
+  bool on_comment(View, ErrorCode&) { return true; }
+
+  void begin() { stack_.reset(); }
+  Value release() { return stack_.release(); }
+
+  /// Why a text that is JSON is refused all the same; empty: it is not.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  bool refuse(std::string reason, ErrorCode& error) {
+    refusal_ = std::move(reason);
+    error = boost::json::error::syntax;  // any: the reason is what is told
+    return false;
+  }
+
+  boost::json::value_stack stack_;
+  std::vector<std::set<std::string, std::less<>>> keys_;  // of the objects that are open
+  std::string key_;                                       // the part of one that was told so far
+  std::string number_;
+  std::string refusal_;
+};
 
 }  // namespace
 
 Result<Value> parse(std::string_view text, std::size_t max_depth) {
   boost::json::parse_options options;
   options.max_depth = max_depth;
-  boost::json::parser parser({}, options);
+  boost::json::basic_parser<Builder> parser(options);
   boost::json::error_code error;
-  const std::size_t read = parser.write_some(text.data(), text.size(), error);
+  parser.handler().begin();
+  const std::size_t read = parser.write_some(false, text.data(), text.size(), error);
+  if (const std::string& refusal = parser.handler().refusal(); !refusal.empty()) {
+    return fail(Kind::invalid_input, refusal);
+  }
   if (!error && text.find_first_not_of(" \t\r\n", read) != std::string_view::npos) {
     return fail(Kind::invalid_input, fmt::format("text follows the JSON value at byte {}", read));
   }
   if (error) {
     return fail(Kind::invalid_input, fmt::format("not JSON at byte {}: {}", read, error.message()));
   }
-  if (const auto duplicate = DuplicateKeys::find(text)) {
-    return fail(Kind::invalid_input, fmt::format("the key \"{}\" occurs twice in one object", *duplicate));
-  }
-  Value value = parser.release();
-  if (!is_finite(value)) return fail(Kind::invalid_input, "a number is outside of the range of a double");
-  return value;
+  return parser.handler().release();
 }
 
 std::string write(const Value& value) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace prims::json {
 namespace {
 
@@ -15,6 +17,21 @@ TEST(Parse, RefusesWhatTwoReadersCouldReadDifferently) {
   }
   EXPECT_TRUE(parse(R"([{"a":1},{"a":2}])"));
   EXPECT_TRUE(parse(R"({"a":"{\"a\":1,\"a\":2}","b":["a","a"]})"));
+}
+
+TEST(Parse, NumbersAreTheNearestDoubles) {
+  for (const char* number :
+       {"0.1", "2.675", "1e23", "9007199254740993.0", "5e-324", "1.7976931348623157e308",
+        "123456789012345678901234567890", "-2.2250738585072014e-308", "0.30000000000000004",
+        "26666666666666666666666666666666666666666666666666666666666666666666666666666647"}) {
+    const auto value = parse(number);
+    ASSERT_TRUE(value) << number;
+    EXPECT_EQ(value->as_double(), std::strtod(number, nullptr)) << number;
+    EXPECT_EQ(parse(write(*value)), *value) << number;
+  }
+  EXPECT_EQ(parse("1e-999")->as_double(), 0.0);
+  EXPECT_FALSE(parse("1e999"));
+  EXPECT_EQ(parse("18446744073709551615")->as_uint64(), 18446744073709551615U);
 }
 
 TEST(Parse, DepthIsBounded) {
