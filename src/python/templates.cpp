@@ -68,8 +68,10 @@ void Templates::served(std::shared_ptr<Stock> stock, const layers::Layer& layer)
 
 void Templates::ask_for_template(Entry& entry, const layers::Layer& layer) {
   if (entry.stock->broken()) {
-    if (now_() - entry.made > kProvenLife) entry.failures = 0;
+    const bool proven = now_() - entry.made > kProvenLife;
+    if (proven) entry.failures = 0;
     give_up(entry, "it died");
+    if (proven) entry.retry = now_();
   }
   if (now_() < entry.retry) return;
   entry.layer = layer;

@@ -259,6 +259,10 @@ TEST_F(TemplatesTest, ATemplateThatDiesIsReplaced) {
   until_full(base);
   EXPECT_EQ(world_.templates_made, 2);
   EXPECT_EQ(call(base), Path::pool);
+  now_ += std::chrono::seconds(20);
+  *world_.alive["/layers/base"] = false;
+  call(base);
+  until([&] { return world_.templates_made == 3; });  // at once, when it has lived for a while
 }
 
 TEST_F(TemplatesTest, ATemplateWhoseForksFailIsReplaced) {
