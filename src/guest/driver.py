@@ -232,7 +232,7 @@ def run_call(channel, call):
 
 
 def run_forked(argument):
-    from template import await_fork
+    from template import await_fork, status_of
     forked = await_fork(argument, _modules_at_start, (rehearse, rehearse_failing))
     channel = start_up()
     rehearse()
@@ -240,7 +240,12 @@ def run_forked(argument):
     if not forked.serves(call[1]["workspace"]):
         forked.start_over(channel)
     forked.join_in()
-    run_call(channel, call)
+    try:
+        run_call(channel, call)
+        forked.ending.status = 0
+    except SystemExit as end:
+        forked.ending.status = status_of(end)
+        raise
 
 
 def main():

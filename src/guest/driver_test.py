@@ -16,6 +16,7 @@ import driver_harness
 import driver_program_test
 import driver_protocol_test
 import driver_report_test
+import driver_template_test
 
 WANTED = ("3.9", "3.11", "3.13")
 WELCOME = ("3.14",)
@@ -46,10 +47,11 @@ def interpreters(executables):
 def suite_for(version, python, template, names):
     """Every test twice: under a plainly started driver, and in a fork of the template."""
     suite = unittest.TestSuite()
-    ways = (("plain", None), ("template", template))
-    for module in (driver_protocol_test, driver_program_test, driver_report_test):
+    both = (("plain", None), ("template", template))
+    for module, ways in ((driver_protocol_test, both), (driver_program_test, both), (driver_report_test, both),
+                         (driver_template_test, both[1:])):
         for name, case in sorted(vars(module).items()):
-            if not isinstance(case, type) or not issubclass(case, driver_harness.Case) or case is driver_harness.Case:
+            if not isinstance(case, type) or not issubclass(case, driver_harness.Case) or not name.endswith("Test"):
                 continue
             for way, forked in ways:
                 bound = type("%s[%s %s]" % (name, version, way), (case,),
@@ -65,7 +67,7 @@ def test_one(executable, names):
     with tempfile.TemporaryDirectory(prefix="python-") as top:
         subprocess.run([executable, "-Im", "venv", "--without-pip", top], check=True)
         python = os.path.join(top, "bin", "python")
-        template = driver_harness.Template(python)
+        template = driver_template_test.template_for(python)
         suite = suite_for(version_of(executable), python, template, names)
         ran = unittest.TextTestRunner(verbosity=1).run(suite)
         template.close()

@@ -29,6 +29,9 @@ constexpr char kPreload[] = {
 constexpr char kStandby[] = {
 #embed "standby.py"
 };
+constexpr char kEnding[] = {
+#embed "ending.py"
+};
 constexpr char kResourceUse[] = {
 #embed "resource_use.py"
 };
@@ -41,6 +44,7 @@ constexpr std::array kSources = {
     File{"template.py", {kTemplate, sizeof kTemplate}},
     File{"preload.py", {kPreload, sizeof kPreload}},
     File{"standby.py", {kStandby, sizeof kStandby}},
+    File{"ending.py", {kEnding, sizeof kEnding}},
     File{"resource_use.py", {kResourceUse, sizeof kResourceUse}},
 };
 

@@ -11,18 +11,23 @@ import builtins
 import os
 import sys
 import warnings
+from _frozen_importlib import ModuleSpec
 from _locale import LC_ALL, setlocale
 from _signal import getsignal, valid_signals
 from resource_use import resident, threads
 
 # Frames of this name are passed over where warnings look for the code that imports, as those of importlib are.
-UNSEEN = "<importlib._bootstrap of the driver>"
+UNSEEN = "<frozen importlib._bootstrap>"
 IMPORTER = "<program>"
 
 
 def unseen(function):
     function.__code__ = function.__code__.replace(co_filename=UNSEEN)
     return function
+
+
+def is_unseen(filename):
+    return "importlib" in filename and "_bootstrap" in filename
 
 
 class Watched:
@@ -45,6 +50,21 @@ class Watched:
             self.loader.exec_module(module)
 
 
+class BroughtBack:
+    """The loader of a module that was imported before and hidden since."""
+
+    def __init__(self, recorder, module):
+        self.recorder, self.module, self.spec = recorder, module, getattr(module, "__spec__", None)
+
+    def create_module(self, spec):
+        return self.module
+
+    @unseen
+    def exec_module(self, module):
+        self.recorder.bring_back(module.__spec__.name)
+        module.__spec__ = self.spec
+
+
 class Window:
     """The time in which a module's body runs. What happens in it is the module's, unless a window within has it."""
 
@@ -62,8 +82,47 @@ class Window:
         self.recorder.running.pop()
 
 
-def warning_filters():
-    return warnings.filters
+def in_order(name, needs):
+    """What importing this module brings, itself last and each after what it needs."""
+    order, seen, open_ = [], {name}, [(name, iter(needs.get(name, ())))]
+    while open_:
+        for need in open_[-1][1]:
+            if need not in seen:
+                seen.add(need)
+                open_.append((need, iter(needs.get(need, ()))))
+                break
+        else:
+            order.append(open_.pop()[0])
+    return order
+
+
+def let_go(modules, needs, begun):
+    """A package has a module as its attribute only once somebody imported that: takes away what else would be there.
+
+    Returns {name of module: its package}.
+    """
+    packages, brought = {}, {}
+    for name, module in modules.items():
+        package, _, attribute = name.rpartition(".")
+        parent = modules.get(package, begun.get(package)) if package else None
+        if parent is None or getattr(parent, "__dict__", {}).get(attribute) is not module:
+            continue
+        if package not in brought:
+            brought[package] = set(in_order(package, needs)) if package in modules else ()
+        if name not in brought[package]:
+            delattr(parent, attribute)
+            packages[name] = parent
+    return packages
+
+
+def attach(name, module, packages):
+    if name in packages:
+        setattr(packages[name], name.rpartition(".")[2], module)
+
+
+def tell_filters():
+    """The filters are a list that others keep results of."""
+    getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", int))()
 
 
 def put_first(items, item):
@@ -79,19 +138,30 @@ def put_last(items, item):
 
 def put_filter(put, item):
     put(warnings.filters, item)
-    getattr(warnings, "_filters_mutated", getattr(warnings, "_filters_mutated_lock_held", int))()
+    tell_filters()
+
+
+def set_variable(key, value):
+    if value is None:
+        os.environ._data.pop(key, None)
+        os.unsetenv(key)
+    else:
+        os.environ._data[key] = value
+        os.putenv(key, value)
 
 
 def put_hook(put, item, name):
     put(getattr(sys, name), item)
 
 
-def show_again(message, category, filename, lineno):
-    """Shows a warning where plain Python would have, should it still want to."""
+def show_again(importer, message, category, filename, lineno):
+    """Shows a warning where plain Python would have, should it still want to. `importer`: the library that wants the module."""
     module, registry = None, {}
-    if filename == IMPORTER:
+    if filename == IMPORTER and importer is not None:
+        filename, lineno, module = getattr(importer, "__file__", "<unknown>"), 1, importer.__name__
+    elif filename == IMPORTER:
         frame = sys._getframe(1)
-        while frame.f_back is not None and ("importlib" in frame.f_code.co_filename or frame.f_globals is globals()):
+        while frame.f_back is not None and is_unseen(frame.f_code.co_filename):
             frame = frame.f_back
         filename, lineno, module = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
         registry = frame.f_globals.setdefault("__warningregistry__", {})
@@ -99,26 +169,33 @@ def show_again(message, category, filename, lineno):
 
 
 class Recorder:
-    """Imports, and knows afterwards for each module what it `needs` and its `effects`: (function, arguments) to repeat."""
+    """Imports, and knows afterwards for each module what it `needs` and its `effects`.
+
+    An effect is (function, arguments); when it is repeated, show_again() gets the importing module as well.
+    """
 
     def __init__(self):
         self.needs, self.effects = {"": {}}, {}
         self.running = [""]  # modules whose body runs, innermost last; "" is whoever called
+        self.begun, self.hidden, self.packages = dict(sys.modules), {}, {}
         self.known = set(sys.modules)
-        self.seen = self.surface()
+        self.before = self.seen = self.surface()
         self.recorded = {}  # id of a filter or hook: the effect that repeats it
         self.real = builtins.__import__, atexit.register, warnings._showwarnmsg_impl
 
     def __enter__(self):
         sys.meta_path.insert(0, self)
-        self.seen = self.surface()
         builtins.__import__, atexit.register, warnings._showwarnmsg_impl = self.import_, self.register, self.show
         return self
 
     def __exit__(self, *error):
         builtins.__import__, atexit.register, warnings._showwarnmsg_impl = self.real
-        sys.meta_path.remove(self)
         self.settle()
+        self.reveal()
+        warnings.filters[:], sys.meta_path[:], sys.path_hooks[:] = self.before[:3]
+        tell_filters()
+        for key in os.environ._data.keys() | self.before[3].keys():
+            set_variable(key, self.before[3].get(key))
 
     def surface(self):
         return (tuple(warnings.filters), tuple([f for f in sys.meta_path if f is not self]), tuple(sys.path_hooks),
@@ -135,10 +212,9 @@ class Recorder:
 
     def settle(self):
         """Puts down what happened since the last time to the module whose body runs."""
-        if len(sys.modules) != len(self.known):
-            for name in sys.modules.keys() - self.known:
-                self.note(name)
-            self.known = set(sys.modules).union(self.running)
+        for name in sys.modules.keys() - self.known:
+            self.note(name)
+            self.known.add(name)
         now = self.surface()
         if now == self.seen:
             return
@@ -148,9 +224,7 @@ class Recorder:
         self.settle_items(before[2], now[2], put_hook, "path_hooks")
         for key in now[3].keys() | before[3].keys():
             if before[3].get(key) != now[3].get(key):
-                self.add(*((os.environ._data.pop, key, None) if key not in now[3] else (os.putenv, key, now[3][key])))
-                if key in now[3]:
-                    self.add(os.environ._data.__setitem__, key, now[3][key])
+                self.add(set_variable, key, now[3].get(key))
 
     def settle_items(self, before, now, repeat, *more):
         old, new = {id(item) for item in before}, {id(item) for item in now}
@@ -165,7 +239,26 @@ class Recorder:
                 if id(item) not in old:
                     self.recorded[id(item)] = self.running[-1], self.add(repeat, put, item, *more)
 
+    def hide(self):
+        """Hides what was imported so far, so that the next import asks for it: that of a module in C is seen only here."""
+        seen = {name: sys.modules.pop(name) for name in sys.modules.keys() - self.begun.keys()}
+        self.hidden.update(seen)
+        self.packages.update(let_go(seen, self.needs, self.begun))
+
+    def reveal(self):
+        sys.modules.update(self.hidden)
+        for name, module in self.hidden.items():
+            attach(name, module, self.packages)
+
+    def bring_back(self, name):
+        self.note(name)
+        for each in in_order(name, self.needs):
+            if each in self.hidden:
+                attach(each, sys.modules.setdefault(each, self.hidden[each]), self.packages)
+
     def find_spec(self, name, path=None, target=None):
+        if name in self.hidden:
+            return ModuleSpec(name, BroughtBack(self, self.hidden[name]))
         for finder in sys.meta_path[:]:
             if finder is not self and hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
@@ -203,10 +296,12 @@ class Recorder:
 
 
 def unusual():
-    """What an import may not change, since nothing repeats it later."""
+    """What an import may not change, since nothing repeats it later. Libraries made with pybind11 keep what they share among the
+    builtins, under a name of their own: that stays."""
     return ([getsignal(number) for number in sorted(valid_signals())], setlocale(LC_ALL), os.getcwd(), sys.path[:],
             sys.excepthook, sys.displayhook, getattr(sys, "unraisablehook", None), sys.gettrace(), sys.getprofile(),
-            sys.getrecursionlimit(), sys.getswitchinterval(), sys.stdin, sys.stdout, sys.stderr, sorted(vars(builtins)))
+            sys.getrecursionlimit(), sys.getswitchinterval(), sys.stdin, sys.stdout, sys.stderr,
+            sorted([name for name in vars(builtins) if not name.startswith("__pybind11")]))
 
 
 class Unfit(Exception):
@@ -261,12 +356,16 @@ def import_one(name, silence):
         raise Unfit(name)
 
 
-def import_ahead(names, memory):
+def import_ahead(names, without, memory):
     """Imports what there is of the names, in order, until the process has grown to so many bytes. Returns a Recorder."""
     with Silence() as silence, Recorder() as recorder:
         for name in names:
             parts = name.split(".")
             for end in range(1, len(parts) + 1):
-                if resident() < memory:
-                    import_one(".".join(parts[:end]), silence)
+                part = ".".join(parts[:end])
+                if part in without or resident() >= memory:
+                    break
+                import_one(part, silence)
+                recorder.settle()
+                recorder.hide()
     return recorder

@@ -13,27 +13,13 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import PathFinder
 
-from preload import unseen
+from preload import attach, in_order, let_go, show_again, unseen
 
 
-def in_order(name, needs):
-    """What importing this module brings, itself last and each after what it needs."""
-    order, seen, open_ = [], {name}, [(name, iter(needs.get(name, ())))]
-    while open_:
-        for need in open_[-1][1]:
-            if need not in seen:
-                seen.add(need)
-                open_.append((need, iter(needs.get(need, ()))))
-                break
-        else:
-            order.append(open_.pop()[0])
-    return order
-
-
-def home_of(name, spec):
+def home_of(spec):
     """The entry of sys.path that the module was found in."""
-    path = spec.origin if spec.submodule_search_locations is None else spec.submodule_search_locations[0]
-    return path.rpartition("/")[0]
+    directory, _, file = spec.origin.rpartition("/")
+    return directory.rpartition("/")[0] if file.startswith("__init__.") else directory
 
 
 class HandOut:
@@ -59,9 +45,12 @@ class Standby:
 
     def __init__(self, needs, effects, begun, own, fresh):
         """From now on sys.modules is `begun`; `own` are nobody's business; `fresh` is called with modules that go out."""
-        self.waiting = {name: module for name, module in sys.modules.items() if name not in begun and name not in own}
-        for name in self.waiting.keys() | own:
+        self.waiting = {name: module for name, module in sys.modules.items()
+                        if name not in begun and name not in own and module is not sys.modules["__main__"]}
+        for name in sys.modules.keys() - begun.keys():
             sys.modules.pop(name, None)
+        # A circle, so that nothing is taken apart at the end of a fork only because the last to know of it has gone.
+        self.kept = self, tuple(self.waiting.values()), tuple(begun.values())
         self.needs = {name: tuple([need for need in found if need in self.waiting and need != name])
                       for name, found in needs.items() if name in self.waiting}
         for name in self.waiting:
@@ -70,27 +59,12 @@ class Standby:
                 self.needs[name] = (parent,) + self.needs.get(name, ())
         self.effects = {name: effects[name] for name in self.waiting if name in effects}
         self.fresh = fresh
-        self.parents = self.let_go_of_parents(begun)
+        self.packages = let_go(self.waiting, self.needs, begun)
         self.homes = {}
         for name, module in self.waiting.items():
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.has_location and "." not in name:
-                self.homes[name] = home_of(name, spec)
-
-    def let_go_of_parents(self, begun):
-        """A package has a module as its attribute only when somebody imported that. Returns {module: its parent}."""
-        parents, brought = {}, {}
-        for name, module in self.waiting.items():
-            package, _, attribute = name.rpartition(".")
-            parent = self.waiting.get(package, begun.get(package)) if package else None
-            if getattr(parent, "__dict__", {}).get(attribute) is not module or parent is None:
-                continue
-            if package not in brought:
-                brought[package] = set(in_order(package, self.needs)) if package in self.waiting else ()
-            if name not in brought[package]:
-                delattr(parent, attribute)
-                parents[name] = parent
-        return parents
+                self.homes[name] = home_of(spec)
 
     def find_spec(self, name, path=None, target=None):
         module = self.waiting.get(name)
@@ -125,6 +99,7 @@ class Standby:
         names = {entry.partition(".")[0] for entry in entries}.intersection(self.homes)
         return bool(names) and shadows(directory, names)
 
+    @unseen
     def hand_out(self, name):
         brought = in_order(name, self.needs)
         going = []
@@ -135,15 +110,22 @@ class Standby:
             there = sys.modules.setdefault(each, module)
             if there is None:
                 raise ModuleNotFoundError("import of %s halted; None in sys.modules" % each, name=each)
-            if each in self.parents:
-                setattr(self.parents[each], each.rpartition(".")[2], module)
+            attach(each, module, self.packages)
             if there is module:
                 going.append((each, module))
         for each, module in going:
             for function, arguments in self.effects.pop(each, ()):
+                if function is show_again:
+                    arguments = (self.importer_of(each, brought),) + arguments
                 function(*arguments)
             if each in self.fresh:
                 self.fresh[each](module)
+
+
+    def importer_of(self, name, brought):
+        """The library among them that wants this module; None for what the program itself asked for."""
+        found = [each for each in brought if name in self.needs.get(each, ())] if name != brought[-1] else []
+        return sys.modules.get(found[0]) if found else None
 
 
 def shadows(entry, names):

@@ -15,8 +15,9 @@ import forking
 from _io import open as io_open, TextIOWrapper
 
 from channel import from_json, to_json
+from ending import Ending, status_of  # noqa: F401
 from preload import Unfit, import_ahead
-from resource_use import threads
+from resource_use import fill_holes, threads
 from standby import Standby
 
 DRIVER = sys.argv[0]
@@ -26,7 +27,7 @@ STANDARD = """json re math random datetime collections itertools functools typin
     textwrap hashlib base64 uuid secrets pickle struct bisect heapq contextlib inspect traceback warnings urllib.parse
     urllib.request html zipfile gzip sqlite3 concurrent.futures multiprocessing queue asyncio platform calendar locale
     pprint unittest abc types ast dis tokenize linecache configparser xml.etree.ElementTree ssl socket zoneinfo""".split()
-OWN = {"channel", "report", "surroundings", "template", "preload", "standby", "resource_use", "forking"}
+OWN = {"channel", "report", "surroundings", "template", "preload", "standby", "ending", "resource_use", "forking"}
 
 
 def fresh_matplotlib(module):
@@ -51,6 +52,10 @@ def fresh_logging(module):
     module._startTime = (module.time.time_ns if isinstance(module._startTime, int) else module.time.time)()
 
 
+def fresh_processes(module):
+    sys.modules["__mp_main__"] = sys.modules["__main__"]
+
+
 def forget(**values):
     return lambda module: [setattr(module, name, value) for name, value in values.items() if hasattr(module, name)]
 
@@ -63,6 +68,7 @@ FRESH = {
     "tempfile": forget(_name_sequence=None, tempdir=None),
     "uuid": forget(_node=None, _last_timestamp=None),
     "logging": fresh_logging,
+    "multiprocessing": fresh_processes,
     "multiprocessing.process": fresh_process,
     "threading": lambda module: module.main_thread()._set_native_id(),
     "_ssl": lambda module: module.RAND_add(os.urandom(48), 48.0),
@@ -84,8 +90,7 @@ class Forked:
 
     def __init__(self, standby, begun):
         self.standby, self.begun = standby, begun
-        self.stale = set(begun) - {"sys", "builtins", "__main__"}
-        self.stale.update(standby.waiting)
+        self.ending = Ending(standby.waiting.keys() | begun.keys() - {"__main__"})
 
     def refresh(self):
         for name, fresh in FRESH.items():
@@ -113,12 +118,6 @@ class Forked:
         sys.meta_path.insert(0, self.standby)
 
 
-def leave(stale):
-    """The last exit handler: keeps the interpreter from taking apart, module by module, what the process only shares."""
-    for name in stale.intersection(sys.modules):
-        del sys.modules[name]
-
-
 def start_without(name, settings):
     settings["without"] = settings.get("without", []) + [name]
     os.execv(sys.executable, [sys.executable, DRIVER, "template", to_json(settings)])
@@ -129,18 +128,18 @@ def await_fork(argument, begun, rehearsals):
     settings = from_json(argument)
     without = settings.get("without", [])
     try:
-        names = [name for name in STANDARD + settings["imports"] if name not in without]
-        recorder = import_ahead(names, settings["memory"])
+        recorder = import_ahead(STANDARD + settings["imports"], without, settings["memory"])
     except Unfit as unfit:
         start_without(unfit.name, settings)
     standby = Standby(recorder.needs, recorder.effects, begun, OWN, FRESH)
     forked = Forked(standby, begun)
-    atexit.register(leave, forked.stale)
+    atexit.register(forked.ending.end)
     for each in rehearsals:
         each()
     if threads() > 1:
         raise SystemExit("threads are left in the template")
     gc.collect()
+    fill_holes()
     gc.freeze()
     forking.wait(3, 4)
     forked.refresh()

@@ -1,0 +1,123 @@
+"""Ends a fork without taking the interpreter apart.
+
+An interpreter that ends goes through every module, type and interned string it has. In a fork nearly all of those are shared
+with the template, and to touch them is to copy them: it costs more than most programs do. So the last exit handler does
+what a program can see of an ending, in the interpreter's own order, and leaves. Threads were waited for and the program's
+exit handlers have run by then. Whatever might want more than that, ends as everywhere. What a program hung into a library's
+own modules is left as it is; Python promises no finalizer at the end.
+"""
+from builtins import *  # noqa: F401,F403  (see driver.py)
+
+import atexit
+import gc
+import sys
+from _frozen_importlib_external import ExtensionFileLoader
+from _thread import _count as other_threads
+from _weakref import ref
+from posix import _exit
+
+from resource_use import libraries
+
+# In the order and by the names of the interpreter's finalize_modules().
+FORGOTTEN = ("path", "argv", "ps1", "ps2", "last_exc", "last_type", "last_value", "last_traceback", "path_hooks",
+             "path_importer_cache", "meta_path", "__interactivehook__")
+LOADERS = {"_ctypes", "_cffi_backend"}  # modules that load libraries of other languages
+
+
+def without_frame(text):
+    """A function that what it sets free takes for no Python code, as when the interpreter does it: warnings name no file."""
+    filename, line = ("<sys>", 0) if sys.version_info >= (3, 13) else ("sys", 1)
+    made = eval(compile("lambda " + text, filename, "eval"), {"__name__": "sys", "collect_": gc.collect})
+    made.__code__ = made.__code__.replace(co_firstlineno=line)
+    return made
+
+
+collect = without_frame(": collect_()")
+forget = without_frame("namespace, name: namespace.__setitem__(name, None)")
+
+
+def status_of(end):
+    """The exit status that a SystemExit leads to; the interpreter has the last word on its message."""
+    if end.code is None:
+        return 0
+    if not isinstance(end.code, int):
+        return 1
+    return end.code & 0xFF if -1 << 63 <= end.code < 1 << 63 else 0xFF
+
+
+def flush_streams():
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
+
+
+def empty(namespace):
+    """As the interpreter does it: private names first, since others may lean on them."""
+    for private in (True, False):
+        for name in list(namespace):
+            if isinstance(name, str) and name != "__builtins__" and private == (name[:1] == "_" and name[:2] != "__"):
+                forget(namespace, name)
+
+
+class Ending:
+    """Its `end` is an exit handler that was registered before all others. `status` is set when the program's code ends."""
+
+    def __init__(self, shared):
+        self.shared, self.status = shared | {"sys", "builtins"}, None
+        self.libraries = libraries()
+
+    def own_modules(self):
+        return [module for name, module in sys.modules.items() if name not in self.shared]
+
+    def is_plain(self):
+        """Whether nothing runs or was loaded whose ending only the interpreter and the C library know."""
+        if self.status is None or other_threads():
+            return False
+        if LOADERS.intersection(sys.modules) and libraries() != self.libraries:
+            return False
+        return not [module for module in self.own_modules()
+                    if isinstance(getattr(module, "__loader__", None), ExtensionFileLoader)]
+
+    def end(self):
+        if not self.is_plain():
+            return self.part_from_modules()
+        try:
+            flush_streams()
+        except BaseException:  # the interpreter comes to the same, and tells it
+            return self.part_from_modules()
+        collect()
+        atexit._clear()
+        for name in FORGOTTEN:
+            if hasattr(sys, name):
+                setattr(sys, name, None)
+        for name in ("stdin", "stdout", "stderr"):
+            setattr(sys, name, getattr(sys, "__%s__" % name, None))
+        left = self.drop_own_modules()
+        collect()
+        for reference in reversed(left):
+            module = reference()
+            if module is not None:
+                empty(module.__dict__)
+                del module
+        status = self.status
+        try:
+            flush_streams()
+        except BaseException:
+            status = 120  # as the interpreter says that the last of the output was lost
+        _exit(status)
+
+    def drop_own_modules(self):
+        left = []
+        for name in [name for name in sys.modules if name not in self.shared]:
+            try:
+                left.append(ref(sys.modules[name]))
+            except TypeError:
+                pass
+            forget(sys.modules, name)
+        return left
+
+    def part_from_modules(self):
+        """The interpreter takes apart what it finds in sys.modules: not what the process only shares."""
+        for name in self.shared.intersection(sys.modules) - {"sys", "builtins"}:
+            del sys.modules[name]
