@@ -30,12 +30,14 @@ void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace) {
 io::Task<> Workspaces::replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace) {
   auto removed = co_await workspace->remove(&self->workers_);
   if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
-  if (self->ready_.size() + self->coming_ >= self->options_.ahead) co_return;
-  ++self->coming_;
-  auto create = [self] { return session::Workspace::create(self->state_, self->options_.owner); };
-  auto made = co_await self->workers_.run(std::move(create));
-  --self->coming_;
-  if (made) self->ready_.push_back(*std::move(made));
+  while (self->ready_.size() + self->coming_ < self->options_.ahead) {
+    ++self->coming_;
+    auto create = [self] { return session::Workspace::create(self->state_, self->options_.owner); };
+    auto made = co_await self->workers_.run(std::move(create));
+    --self->coming_;
+    if (!made) co_return;
+    self->ready_.push_back(*std::move(made));
+  }
 }
 
 }  // namespace prims::server

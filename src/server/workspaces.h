@@ -27,7 +27,7 @@ class Workspaces {
 
   io::Task<Result<std::unique_ptr<session::Workspace>>> take();
 
-  /// Removes one in the background, and makes another for a later call.
+  /// Removes one in the background, and makes others for later calls.
   void give_back(std::unique_ptr<session::Workspace> workspace);
 
  private:
