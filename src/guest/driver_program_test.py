@@ -1,5 +1,6 @@
 """What programs find and how they end: as a script under plain Python."""
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -273,6 +274,7 @@ class FontTest(Case):
         with self.guest() as guest:
             shared = os.path.join(os.path.dirname(os.path.dirname(self.python)), "share", "prims", "matplotlib")
             os.makedirs(shared, exist_ok=True)
+            self.addCleanup(shutil.rmtree, shared)
             with open(os.path.join(shared, "fontlist-v390.json"), "w") as file:
                 file.write("{}")
             ran = guest.run("import os\nd = os.path.expanduser('~/.cache/matplotlib')\n"

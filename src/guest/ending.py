@@ -16,12 +16,9 @@ from _thread import _count as other_threads
 from _weakref import ref
 from posix import _exit
 
-from resource_use import libraries
-
 # In the order and by the names of the interpreter's finalize_modules().
 FORGOTTEN = ("path", "argv", "ps1", "ps2", "last_exc", "last_type", "last_value", "last_traceback", "path_hooks",
              "path_importer_cache", "meta_path", "__interactivehook__")
-LOADERS = {"_ctypes", "_cffi_backend"}  # modules that load libraries of other languages
 
 
 def without_frame(text):
@@ -65,19 +62,28 @@ class Ending:
 
     def __init__(self, shared):
         self.shared, self.status = shared | {"sys", "builtins"}, None
-        self.libraries = libraries()
+        self.loaded = False  # a library, by ctypes: its own exit handlers are known to the C library
+        # Not freed when the interpreter's own references to them go.
+        self.kept = self, [getattr(sys, name, None) for name in FORGOTTEN]
 
-    def own_modules(self):
-        return [module for name, module in sys.modules.items() if name not in self.shared]
+    def watch_loading(self, ctypes):
+        load = ctypes._dlopen
+
+        def dlopen(*arguments):
+            self.loaded = True
+            return load(*arguments)
+
+        ctypes._dlopen = dlopen
+
+    def own_names(self):
+        return [name for name in sys.modules if name not in self.shared]
 
     def is_plain(self):
         """Whether nothing runs or was loaded whose ending only the interpreter and the C library know."""
-        if self.status is None or other_threads():
+        if self.status is None or self.loaded or other_threads() or "_cffi_backend" in sys.modules:
             return False
-        if LOADERS.intersection(sys.modules) and libraries() != self.libraries:
-            return False
-        return not [module for module in self.own_modules()
-                    if isinstance(getattr(module, "__loader__", None), ExtensionFileLoader)]
+        return not [name for name in self.own_names()
+                    if isinstance(getattr(sys.modules[name], "__loader__", None), ExtensionFileLoader)]
 
     def end(self):
         if not self.is_plain():
@@ -109,7 +115,7 @@ class Ending:
 
     def drop_own_modules(self):
         left = []
-        for name in [name for name in sys.modules if name not in self.shared]:
+        for name in self.own_names():
             try:
                 left.append(ref(sys.modules[name]))
             except TypeError:

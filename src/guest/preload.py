@@ -154,6 +154,12 @@ def put_hook(put, item, name):
     put(getattr(sys, name), item)
 
 
+def join_forks(register, handlers):
+    """Calls what a fork is to call, late: this process was forked while the module was hidden."""
+    register(**handlers)
+    handlers.get("after_in_child", int)()
+
+
 def show_again(importer, message, category, filename, lineno):
     """Shows a warning where plain Python would have, should it still want to. `importer`: the library that wants the module."""
     module, registry = None, {}
@@ -181,21 +187,26 @@ class Recorder:
         self.known = set(sys.modules)
         self.before = self.seen = self.surface()
         self.recorded = {}  # id of a filter or hook: the effect that repeats it
-        self.real = builtins.__import__, atexit.register, warnings._showwarnmsg_impl
+        self.real = self.put_in_place(builtins.__import__, atexit.register, os.register_at_fork, warnings._showwarnmsg_impl)
 
     def __enter__(self):
         sys.meta_path.insert(0, self)
-        builtins.__import__, atexit.register, warnings._showwarnmsg_impl = self.import_, self.register, self.show
+        self.put_in_place(self.import_, self.register, self.register_at_fork, self.show)
         return self
 
     def __exit__(self, *error):
-        builtins.__import__, atexit.register, warnings._showwarnmsg_impl = self.real
+        self.put_in_place(*self.real)
         self.settle()
         self.reveal()
         warnings.filters[:], sys.meta_path[:], sys.path_hooks[:] = self.before[:3]
         tell_filters()
         for key in os.environ._data.keys() | self.before[3].keys():
             set_variable(key, self.before[3].get(key))
+
+    @staticmethod
+    def put_in_place(*functions):
+        builtins.__import__, atexit.register, os.register_at_fork, warnings._showwarnmsg_impl = functions
+        return functions
 
     def surface(self):
         return (tuple(warnings.filters), tuple([f for f in sys.meta_path if f is not self]), tuple(sys.path_hooks),
@@ -290,6 +301,11 @@ class Recorder:
             return self.real[1](function, *arguments, **named)
         self.add(lambda: self.real[1](function, *arguments, **named))
         return function
+
+    def register_at_fork(self, **handlers):
+        if builtins.__import__ != self.import_:
+            return self.real[2](**handlers)
+        self.add(join_forks, self.real[2], handlers)
 
     def show(self, message):
         self.add(show_again, message.message, message.category, message.filename, message.lineno)

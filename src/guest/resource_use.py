@@ -14,12 +14,6 @@ def threads():
     return len(os.listdir("/proc/self/task"))
 
 
-def libraries():
-    """How many mappings there are of shared libraries: more when one was loaded."""
-    with open("/proc/self/maps", "rb", 0) as file:
-        return file.read().count(b".so")
-
-
 PAGE = 4 << 10
 UNIT = 16
 FEW_BYTES = bytes(0).__sizeof__()

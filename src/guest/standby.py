@@ -22,6 +22,16 @@ def home_of(spec):
     return directory.rpartition("/")[0] if file.startswith("__init__.") else directory
 
 
+def is_driver(module):
+    return (getattr(module, "__file__", None) or "").rpartition("/")[0] == __file__.rpartition("/")[0]
+
+
+def side_by_side(names):
+    """The same names as new objects, which follow each other in memory."""
+    copies = [name.encode().decode() for name in names]
+    return [name for name in copies if hash(name)]
+
+
 class HandOut:
     """A loader whose module is there already; all else is answered by the loader that once loaded it."""
 
@@ -41,12 +51,15 @@ class HandOut:
 
 
 class Standby:
-    """The finder. `waiting` are the modules by name; each is handed out once, so that a reload is a reload."""
+    """The finder. `waiting` are the modules by name; each is handed out once, so that a reload is a reload.
 
-    def __init__(self, needs, effects, begun, own, fresh):
-        """From now on sys.modules is `begun`; `own` are nobody's business; `fresh` is called with modules that go out."""
+    What is made before the fork is only read after it, and as few objects as can be: a reference to one is a page to copy.
+    """
+
+    def __init__(self, needs, effects, begun, roots, fresh):
+        """From now on sys.modules is `begun`. `roots` are what is likely to be imported; `fresh` has calls for what goes out."""
         self.waiting = {name: module for name, module in sys.modules.items()
-                        if name not in begun and name not in own and module is not sys.modules["__main__"]}
+                        if name not in begun and not is_driver(module) and module is not sys.modules["__main__"]}
         for name in sys.modules.keys() - begun.keys():
             sys.modules.pop(name, None)
         # A circle, so that nothing is taken apart at the end of a fork only because the last to know of it has gone.
@@ -65,9 +78,14 @@ class Standby:
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.has_location and "." not in name:
                 self.homes[name] = home_of(spec)
+        self.shadowable = frozenset(self.homes)
+        self.out = set()
+        self.orders = {name: side_by_side(in_order(name, self.needs)) for name in roots if name in self.waiting}
 
     def find_spec(self, name, path=None, target=None):
-        module = self.waiting.get(name)
+        if name in self.out or name not in self.waiting:
+            return None
+        module = self.waiting[name]
         spec = getattr(module, "__spec__", None)
         if spec is None or spec.name != name or not self.is_met(name, spec):
             return None
@@ -81,8 +99,9 @@ class Standby:
         """Whether the interpreter would come to this module when it followed the path now."""
         if spec.origin in ("built-in", "frozen"):
             return True
-        if "." in name:  # the package is the one it belongs to, and nobody changes the files of a library
-            return name.rpartition(".")[0] not in self.waiting
+        if "." in name:  # its package is imported by now, and nobody changes the files of a library
+            package = name.rpartition(".")[0]
+            return package in self.out or package not in self.waiting
         if name not in self.homes:  # a package in several places
             found = PathFinder.find_spec(name)
             return found is not None and found.origin is None
@@ -96,31 +115,32 @@ class Standby:
 
     def shadowed(self, directory, entries):
         """Whether a program in this directory would find files of its own where libraries are meant."""
-        names = {entry.partition(".")[0] for entry in entries}.intersection(self.homes)
+        names = {entry.partition(".")[0] for entry in entries} & self.shadowable
         return bool(names) and shadows(directory, names)
 
     @unseen
     def hand_out(self, name):
-        brought = in_order(name, self.needs)
-        going = []
+        brought = self.orders.get(name) or in_order(name, self.needs)
+        modules, waiting, out, going = sys.modules, self.waiting, self.out, []
         for each in brought:
-            module = self.waiting.pop(each, None)
-            if module is None:
+            if each in out:
                 continue
-            there = sys.modules.setdefault(each, module)
+            out.add(each)
+            module = waiting[each]
+            there = modules.setdefault(each, module)
             if there is None:
                 raise ModuleNotFoundError("import of %s halted; None in sys.modules" % each, name=each)
-            attach(each, module, self.packages)
-            if there is module:
+            if each in self.packages:
+                attach(each, module, self.packages)
+            if there is module and (each in self.effects or each in self.fresh):
                 going.append((each, module))
         for each, module in going:
-            for function, arguments in self.effects.pop(each, ()):
+            for function, arguments in self.effects.get(each, ()):
                 if function is show_again:
                     arguments = (self.importer_of(each, brought),) + arguments
                 function(*arguments)
             if each in self.fresh:
                 self.fresh[each](module)
-
 
     def importer_of(self, name, brought):
         """The library among them that wants this module; None for what the program itself asked for."""

@@ -19,6 +19,7 @@ from ending import Ending, status_of  # noqa: F401
 from preload import Unfit, import_ahead
 from resource_use import fill_holes, threads
 from standby import Standby
+from surroundings import link_font_cache
 
 DRIVER = sys.argv[0]
 # What scripts reach for all the time. Hidden, they cost a template a few megabytes that all its forks share.
@@ -27,7 +28,6 @@ STANDARD = """json re math random datetime collections itertools functools typin
     textwrap hashlib base64 uuid secrets pickle struct bisect heapq contextlib inspect traceback warnings urllib.parse
     urllib.request html zipfile gzip sqlite3 concurrent.futures multiprocessing queue asyncio platform calendar locale
     pprint unittest abc types ast dis tokenize linecache configparser xml.etree.ElementTree ssl socket zoneinfo""".split()
-OWN = {"channel", "report", "surroundings", "template", "preload", "standby", "ending", "resource_use", "forking"}
 
 
 def fresh_matplotlib(module):
@@ -91,6 +91,8 @@ class Forked:
     def __init__(self, standby, begun):
         self.standby, self.begun = standby, begun
         self.ending = Ending(standby.waiting.keys() | begun.keys() - {"__main__"})
+        if "ctypes" in standby.waiting:
+            self.ending.watch_loading(standby.waiting["ctypes"])
 
     def refresh(self):
         for name, fresh in FRESH.items():
@@ -127,11 +129,12 @@ def await_fork(argument, begun, rehearsals):
     """Returns in a fork only, in the sandbox of its own."""
     settings = from_json(argument)
     without = settings.get("without", [])
+    link_font_cache()
     try:
         recorder = import_ahead(STANDARD + settings["imports"], without, settings["memory"])
     except Unfit as unfit:
         start_without(unfit.name, settings)
-    standby = Standby(recorder.needs, recorder.effects, begun, OWN, FRESH)
+    standby = Standby(recorder.needs, recorder.effects, begun, STANDARD + settings["imports"], FRESH)
     forked = Forked(standby, begun)
     atexit.register(forked.ending.end)
     for each in rehearsals:
