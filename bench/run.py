@@ -45,7 +45,7 @@ def arguments():
         metavar="FLAG",
         action="append",
         default=[],
-        help="passed to every prims that is started, as in --server-flag=--templates=off",
+        help="passed to every prims that is started, as in --server-flag=--templates=false",
     )
     options.add_argument("--brief", action="store_true", help="do not print command lines")
     return options.parse_args()

@@ -73,37 +73,30 @@ class Guest:
 def guests(pid):
     """What a server keeps while nothing runs: templates, and sandboxes that wait.
 
-    A template has the interpreters that it forked below it, or beside it in its namespace; where there are none, the oldest
-    with its packages is taken for it."""
+    The sandboxes of a template's forks lie below the pid namespace in which the template lives."""
     try:
-        everybody = below(pid)
-        spaces = {process.pid: process.pid_namespace() for process in everybody}
+        everybody = {process.pid: process for process in below(pid)}
+        space = {process.pid: process.pid_namespace() for process in everybody.values()}
     except PermissionError:
         raise Unavailable("only root may look into sandboxes") from None
-    pythons = [process for process in everybody if process.is_python()]
-    found = []
+    pythons = [process for process in everybody.values() if process.is_python()]
+    outer = {
+        space[above]
+        for python in pythons
+        for above in ancestors(everybody, python)
+        if space[above] != space[python.pid]
+    }
+    templates, waiting = [], []
     for python in pythons:
-        others = [
-            each
-            for each in everybody
-            if each.pid != python.pid and spaces[each.pid] == spaces[python.pid] and not each.is_python()
+        beside = [
+            each for each in everybody.values() if space[each.pid] == space[python.pid] and not each.is_python()
         ]
-        found.append(Guest(python, others))
-    parents = ancestors(everybody, pythons)
-    templates = [guest for guest in found if guest.python.pid in parents]
-    for kind in (True, False):
-        alike = [guest for guest in found if guest.heavy == kind]
-        if len(alike) > 1 and not any(guest in templates for guest in alike):
-            templates.append(min(alike, key=lambda guest: guest.python.started))
-    return templates, [guest for guest in found if guest not in templates]
+        (templates if space[python.pid] in outer else waiting).append(Guest(python, beside))
+    return templates, waiting
 
 
-def ancestors(everybody, processes):
-    parent = {process.pid: process.parent for process in everybody}
-    found = set()
-    for process in processes:
-        above = process.parent
-        while above in parent:
-            found.add(above)
-            above = parent[above]
-    return found
+def ancestors(everybody, process):
+    above = process.parent
+    while above in everybody:
+        yield above
+        above = everybody[above].parent

@@ -1,9 +1,12 @@
 #include "child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "text.h"
 
@@ -63,6 +66,17 @@ std::string Child::read_line() {
   std::string line = buffer_.substr(0, end + 1);
   buffer_.erase(0, end + 1);
   return line;
+}
+
+std::optional<std::string> Child::read_line_until(Nanoseconds end) {
+  while (buffer_.find('\n') == std::string::npos) {
+    const Nanoseconds left = std::max<Nanoseconds>(0, end - now());
+    const timespec patience{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+    pollfd output{.fd = output_, .events = POLLIN, .revents = 0};
+    if (::ppoll(&output, 1, &patience, nullptr) <= 0) return std::nullopt;
+    if (!fill()) give_up("the program closed its output: " + buffer_);
+  }
+  return read_line();
 }
 
 std::string Child::read_all() {

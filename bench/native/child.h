@@ -3,8 +3,11 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "timing.h"
 
 namespace bench {
 
@@ -20,6 +23,8 @@ class Child {
   void write(const std::string& text);
   /// Up to the next line end. Ends this program when there is none.
   std::string read_line();
+  /// The same, or nothing when no line is there by `end` (CLOCK_MONOTONIC; 0: does not wait).
+  std::optional<std::string> read_line_until(Nanoseconds end);
   /// Up to the end of its output.
   std::string read_all();
   void close_input();

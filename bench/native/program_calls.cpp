@@ -1,6 +1,9 @@
 // Programs: one that answers lines for as long as it runs, and ones that are started for each sample.
 #include <sys/wait.h>
 
+#include <cstdlib>
+#include <map>
+
 #include "child.h"
 #include "commands.h"
 #include "text.h"
@@ -44,29 +47,69 @@ Nanoseconds wait_for_turn(const Schedule& schedule, std::int64_t index) {
   return now();
 }
 
+// Requests to a program that may have several at once: at a fixed rate whatever the answers do, or one by
+// one.
+class LineCalls {
+ public:
+  LineCalls(const Options& options, Child& program)
+      : program_(program),
+        request_(read_file(options.text("request"))),
+        expected_(options.text("expect")),
+        schedule_(options.schedule()),
+        samples_(options.warm_up()) {}
+
+  Samples run() {
+    const bool paced = schedule_.period > 0;
+    for (std::int64_t i = 0; i < schedule_.count; ++i) {
+      if (paced) take_answers_until(schedule_.due(i));
+      start();
+      if (!paced) take_answer(program_.read_line());
+    }
+    while (!started_.empty()) take_answer(program_.read_line());
+    return samples_;
+  }
+
+ private:
+  void start() {
+    const std::uint32_t number = next_unique();
+    const std::string line = with_unique(request_, number);
+    started_[number] = now();
+    program_.write(line);
+  }
+
+  void take_answers_until(Nanoseconds end) {
+    while (const auto line = program_.read_line_until(end)) take_answer(*line);
+  }
+
+  void take_answer(const std::string& line) {
+    const Nanoseconds ended = now();
+    const auto id = line.find("\"id\":");
+    if (id == std::string::npos) return;  // a notification
+    const auto number = static_cast<std::uint32_t>(std::strtoul(line.c_str() + id + 5, nullptr, 10));
+    const auto call = started_.find(number);
+    if (call == started_.end()) return samples_.add_failure("an answer to nothing: " + line);
+    if (holds(line, expected_, number)) {
+      samples_.add(call->second, ended);
+    } else {
+      samples_.add_failure(line);
+    }
+    started_.erase(call);
+  }
+
+  Child& program_;
+  const std::string request_;
+  const std::string expected_;
+  const Schedule schedule_;
+  Samples samples_;
+  std::map<std::uint32_t, Nanoseconds> started_;  ///< calls that have no answer yet, by id
+};
+
 }  // namespace
 
 Samples stdio_calls(const Options& options) {
-  const std::string request = read_file(options.text("request"));
-  const std::string expected = options.text("expect");
-  Samples samples(options.warm_up());
   Child program(options.program());
   converse(program, read_lines(options.text("lines")));
-  const Schedule schedule = options.schedule();
-  for (std::int64_t i = 0; i < schedule.count; ++i) {
-    const std::uint32_t number = next_unique();
-    const std::string line = with_unique(request, number);
-    const Nanoseconds started = wait_for_turn(schedule, i);
-    program.write(line);
-    const std::string answer = read_answer(program);
-    const Nanoseconds ended = now();
-    if (holds(answer, expected, number)) {
-      samples.add(started, ended);
-    } else {
-      samples.add_failure(answer);
-    }
-  }
-  return samples;
+  return LineCalls(options, program).run();
 }
 
 Samples program_starts(const Options& options) {

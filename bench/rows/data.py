@@ -87,7 +87,7 @@ def with_template(run, made):
 
 
 def without_template(run, made):
-    flags = ("--templates=off",) if run.program.has_setting("templates") else ()
+    flags = ("--templates=false",) if run.program.has_setting("templates") else ()
     with run.own_server(*flags) as server:
         run.warm(server, HUMANIZE, requirements=LAYER)
         body = messages.run_code(HUMANIZE, requirements=LAYER)
