@@ -11,7 +11,7 @@ from harness import messages, native, processes, stream
 from harness.baselines import HELLO
 from harness.bench import command_text, row
 from harness.results import Bar, duration
-from rows.data import GROUPBY
+from rows.data import GROUPBY, LAYER
 
 LINE = "import time\nprint(f'line {time.monotonic_ns()} %UNIQUE%')\ntime.sleep(0.15)"
 LIMIT_S = 0.2
@@ -66,18 +66,20 @@ def hello_for(server, seconds):
 
 @row("recovery", "a template is killed: the slowest call after that, and when calls are as quick as before")
 def recovery(run, made):
-    server = run.server()
-    before = statistics.median(seconds for _, seconds in hello_for(server, 0.5) if seconds)
-    time.sleep(1)
-    templates, _ = processes.guests(server.pid)
-    if not templates:
-        made.note("skipped: this server has no template that one could kill")
-        return
+    with run.own_server() as server:  # whose only template is the one of hello
+        measure_recovery(run, made, server)
+
+
+def measure_recovery(run, made, server):
+    before = statistics.median(seconds for _, seconds in hello_for(server, 1) if seconds)
     slowest, back, failed = native.Samples(), native.Samples(), 0
     for _ in range(run.count(5, 1)):
+        time.sleep(1)
         templates, _ = processes.guests(server.pid)
-        bare = [template for template in templates if not template.heavy] or templates
-        os.kill(bare[0].python.pid, signal.SIGKILL)
+        if not templates:
+            made.note("this server has no template that one could kill")
+            return
+        os.kill(templates[0].python.pid, signal.SIGKILL)
         killed = time.monotonic()
         taken = hello_for(server, 3)
         slow = [began + seconds for began, seconds in taken if seconds and seconds > 3 * before]
@@ -108,12 +110,10 @@ def pipe(run, made):
         made.samples(load.label, load.run(**schedule), "ours", [command_text(load, schedule)])
 
 
-@row(
-    "memory", "private memory of a sandbox that waits: with a bare interpreter, and with numpy and pandas imported"
-)
+@row("memory", "private memory of a sandbox that waits: without numpy and pandas, and with them imported")
 def memory(run, made):
     server = run.server()
-    run.warm(server, HELLO)
+    run.warm(server, HELLO, requirements=LAYER)
     run.warm(server, GROUPBY)
     time.sleep(3)  # the pool fills up
     templates, waiting = processes.guests(server.pid)
@@ -121,7 +121,7 @@ def memory(run, made):
         made.note("skipped: no sandbox waits in this server")
         return
     bars = {False: Bar(1.5, 0.8), True: Bar(2.5, 1.2)}
-    for heavy, name in ((False, "bare"), (True, "heavy")):
+    for heavy, name in ((False, "light"), (True, "heavy")):
         held = [guest.private_bytes() / 1e6 for guest in waiting if guest.heavy == heavy]
         if not held:
             made.note(f"no {name} sandbox waits")
@@ -131,5 +131,5 @@ def memory(run, made):
         )
         made.check("  in MB", figure.value, bars[heavy], f"{figure.value:.2f} MB")
     for template in templates:
-        name = "heavy" if template.heavy else "bare"
+        name = "heavy" if template.heavy else "light"
         made.number(f"prims, the {name} template itself", template.private_bytes() / 1e6, "MB", "ours")
