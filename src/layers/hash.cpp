@@ -6,40 +6,39 @@
 #include <unistd.h>
 
 #include <array>
-#include <memory>
 
 #include "base/unique_fd.h"
 
 namespace prims::layers {
-namespace {
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
+struct Sha256::State {
+  State() : context(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { EVP_MD_CTX_free(context); }
 
-  void add(const void* data, std::size_t size) { EVP_DigestUpdate(context_.get(), data, size); }
-
-  std::string hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-    return text;
-  }
-
- private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
+  EVP_MD_CTX* context;
 };
 
-}  // namespace
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::string_view data) {
+  EVP_DigestUpdate(state_->context, data.data(), data.size());
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(state_->context, digest.data(), &size);
+  std::string text;
+  for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
 
 std::string sha256_hex(std::string_view data) {
   Sha256 sum;
-  sum.add(data.data(), data.size());
+  sum.add(data);
   return sum.hex();
 }
 
@@ -53,7 +52,7 @@ Result<std::string> sha256_of_file(const std::filesystem::path& file) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(file.string());
     if (got == 0) return sum.hex();
-    sum.add(chunk.data(), static_cast<std::size_t>(got));
+    sum.add({chunk.data(), static_cast<std::size_t>(got)});
   }
 }
 

@@ -2,12 +2,27 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace prims::layers {
+
+/// For what comes in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  void add(std::string_view data);
+  /// Once, after the last piece.
+  std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 std::string sha256_hex(std::string_view data);
 

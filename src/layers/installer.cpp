@@ -15,8 +15,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "io/scope.h"
-#include "io/wait.h"
 #include "layers/hash.h"
 #include "layers/lock.h"
 #include "layers/tree.h"
@@ -35,8 +33,6 @@ constexpr const char* kEnvironmentPython = "/env/bin/python";
 /// Any name will do: it is never found, because there is no network where it is asked for.
 constexpr const char* kProbe = "pip";
 constexpr std::uintmax_t kLargestFontList = 8 << 20;
-constexpr const char* kCompiling = "compiling modules";
-constexpr auto kProgressPause = std::chrono::seconds(4);
 constexpr auto kFontTime = std::chrono::minutes(2);
 
 void append(std::vector<std::string>& list, std::initializer_list<std::string> more) {
@@ -125,13 +121,6 @@ Result<> keep_font_list(const fs::path& environment, const fs::path& output) {
   return write_plain_file(directory / found->first, found->second);
 }
 
-Result<> make_writable(const fs::path& directory, uid_t owner) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(directory.string());
-  if (owner != ::geteuid() && ::chown(directory.c_str(), owner, owner) != 0)
-    return fail_errno(directory.string());
-  return {};
-}
-
 struct SharedCache {
   UniqueFd lock;
   fs::path directory;   ///< what uv writes to
@@ -169,24 +158,14 @@ Result<Workplace> make_workplace(const fs::path& state, const std::vector<std::s
   return Workplace{std::move(directory), std::move(shared)};
 }
 
-/// Says every few seconds that the work goes on, until it is asked to end.
-io::Task<> keep_saying(Progress progress, std::string what) {
-  const auto begin = Clock::now();
-  while (true) {
-    auto slept = co_await io::sleep_until(Deadline::after(kProgressPause));
-    if (!slept) co_return;
-    const auto passed = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
-    if (progress) progress(fmt::format("{} ({} s so far)", what, passed.count()));
-  }
-}
-
 }  // namespace
 
 Installer::Installer(fs::path state, Interpreter interpreter, Workshop& workshop, io::Workers& workers)
     : state_(std::move(state)),
       interpreter_(std::move(interpreter)),
       workshop_(workshop),
-      workers_(workers) {}
+      workers_(workers),
+      compiler_(state_, interpreter_, workshop, workers) {}
 
 void collect_cache(const fs::path& state, Bytes limit) {
   const auto cache = state / "uv-cache";
@@ -315,38 +294,6 @@ io::Task<Result<std::optional<Diagnosis>>> Installer::unpack(fs::path build, Loc
   co_return explain(result);
 }
 
-io::Task<Result<>> Installer::compile_modules(fs::path environment, Progress progress, Deadline deadline) {
-  if (progress) progress(kCompiling);
-  auto rewrite = [environment, interpreter = interpreter_] {
-    return write_interpreter_files(environment, interpreter);
-  };
-  auto rewritten = co_await workers_.run(std::move(rewrite));
-  PRIMS_CO_RETURN_ON_ERROR(std::move(rewritten));
-  // The base interpreter without `site`: no .pth file or module of the environment is run. Files that do not
-  // compile (templates, other versions of Python) are left as they are. Nobody changes a layer, so nothing
-  // need be compared.
-  Job job{.argv = {interpreter_.executable, "-I", "-S", "-m", "compileall", "-q", "-q", "-j", "0",
-                   "--invalidation-mode", "unchecked-hash",
-                   fmt::format("{}/{}", kEnvironmentPath, site_packages(interpreter_))},
-          .environment = {},
-          .files = {},
-          .attachments = {writable(environment, kEnvironmentMount)},
-          .indexes = {},
-          .file_hosts = {},
-          .deadline = deadline};
-  const auto executor = co_await io::this_executor;
-  io::TaskScope beside(executor);
-  beside.spawn(keep_saying(std::move(progress), kCompiling), "progress of an installation");
-  auto ran = co_await workshop_.run(std::move(job));
-  beside.cancel();
-  auto joined = co_await beside.join();
-  PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
-  PRIMS_CO_ASSIGN_OR_RETURN(const auto result, std::move(ran));
-  // Modules that were not compiled in time are compiled at each import instead: slower, not wrong.
-  if (const auto end = ended_badly(result.outcome)) log::warning("compiling the modules of a layer {}", *end);
-  co_return Result<>();
-}
-
 io::Task<Result<>> Installer::prepare_fonts(fs::path build, Deadline deadline) {
   const auto output = build / "out";
   auto prepare = [output, owner = workshop_.owner()] { return make_writable(output, owner); };
@@ -389,17 +336,17 @@ io::Task<Result<std::variant<TreeSize, Diagnosis>>> Installer::install(fs::path 
   PRIMS_CO_ASSIGN_OR_RETURN(auto failure, std::move(unpacked));
   if (failure) co_return *std::move(failure);
 
-  auto compiled = co_await compile_modules(environment, progress, deadline);
+  auto rewrite = [environment, interpreter] { return write_interpreter_files(environment, interpreter); };
+  auto rewritten = co_await workers_.run(std::move(rewrite));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(rewritten));
+  auto compiled = co_await compiler_.compile(build, progress, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(compiled));
   if (has_matplotlib) {
     report("preparing fonts");
     auto prepared = co_await prepare_fonts(build, Deadline::after(kFontTime));
     PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   }
-  auto finish = [environment, interpreter]() -> Result<TreeSize> {
-    PRIMS_RETURN_ON_ERROR(write_interpreter_files(environment, interpreter));
-    return finish_tree(environment);
-  };
+  auto finish = [environment] { return finish_tree(environment); };
   auto finished = co_await workers_.run(std::move(finish));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto size, std::move(finished));
   co_return size;

@@ -14,6 +14,7 @@
 #include "layers/build_directory.h"
 #include "layers/diagnosis.h"
 #include "layers/index_settings.h"
+#include "layers/module_compiler.h"
 #include "layers/tree.h"
 #include "layers/workshop.h"
 
@@ -54,7 +55,6 @@ class Installer {
                                                             Deadline deadline);
   io::Task<Result<std::optional<Diagnosis>>> unpack(std::filesystem::path build, Locked locked,
                                                     std::vector<std::string> indexes, Deadline deadline);
-  io::Task<Result<>> compile_modules(std::filesystem::path environment, Progress progress, Deadline deadline);
   io::Task<Result<>> prepare_fonts(std::filesystem::path build, Deadline deadline);
   Diagnosis explain(const JobResult& result) const;
 
@@ -62,6 +62,7 @@ class Installer {
   Interpreter interpreter_;
   Workshop& workshop_;
   io::Workers& workers_;
+  ModuleCompiler compiler_;
 };
 
 }  // namespace prims::layers

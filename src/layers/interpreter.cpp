@@ -61,13 +61,15 @@ print(json.dumps({
     "base": os.path.realpath(base), "self": os.path.realpath(sys.executable),
     "prefix": os.path.realpath(sys.base_prefix), "exec_prefix": os.path.realpath(sys.base_exec_prefix),
     "stdlib": os.path.realpath(stdlib), "platstdlib": os.path.realpath(sysconfig.get_paths()["platstdlib"]),
+    "cache_tag": sys.implementation.cache_tag or "",
     "abi": sysconfig.get_config_var("SOABI") or "", "platform": sysconfig.get_platform(),
     "names": sorted(names), "mapped": sorted(mapped),
 }))
 )";
 
 struct Facts {
-  std::string implementation, version, base, self, prefix, exec_prefix, stdlib, platstdlib, abi, platform;
+  std::string implementation, version, base, self, prefix, exec_prefix, stdlib, platstdlib, abi, platform,
+      cache_tag;
   std::int64_t major = 0;
   std::int64_t minor = 0;
   std::vector<std::string> names, mapped;
@@ -98,6 +100,7 @@ Result<Facts> read_facts(const std::string& printed) {
               .platstdlib = field("platstdlib"),
               .abi = field("abi"),
               .platform = field("platform"),
+              .cache_tag = field("cache_tag"),
               .major = json::integer_field(object, "major").value_or(0),
               .minor = json::integer_field(object, "minor").value_or(0),
               .names = strings(object, "names"),
@@ -206,6 +209,7 @@ Interpreter to_interpreter(Facts facts, const std::string& home) {
   return Interpreter{.executable = facts.base,
                      .version = facts.version,
                      .key = std::move(key),
+                     .cache_tag = std::move(facts.cache_tag),
                      .directories = std::move(directories),
                      .standard_library = std::move(facts.names)};
 }

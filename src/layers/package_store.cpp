@@ -21,6 +21,7 @@ constexpr std::size_t kMostBuilds = 3;
 constexpr int kKeyFormat = 1;
 constexpr std::size_t kMostFlights = 256;
 constexpr Milliseconds kPatience{50};
+constexpr std::uint64_t kPartForCompiled = 10;  // of the room for layers: compiled modules that none has
 
 bool may_be_the_bases_fault(Cause cause) {
   return cause != Cause::unreachable && cause != Cause::refused;
@@ -391,6 +392,7 @@ io::Task<> PackageStore::keep_house(io::Workers* workers, std::filesystem::path 
     const Shelf shelf(state / "layers", state / "builds");
     shelf.collect(limit);
     collect_cache(state, limit);
+    collect_compiled(state / "compiled", state / "builds", Bytes{limit.count / kPartForCompiled});
   };
   auto done = co_await workers->run(std::move(job));
   if (!done) log::warning("the package store is not kept in order: {}", done.error().message);

@@ -37,7 +37,7 @@ Result<> check(const IndexSettings& indexes) {
 Result<std::unique_ptr<Store>> Store::create(StoreOptions options, sandbox::Host& host,
                                              io::Workers& workers) {
   std::error_code failed;
-  for (const char* name : {"", "tools", "locks", "layers", "builds", "resolutions", "uv-cache"}) {
+  for (const char* name : {"", "tools", "locks", "layers", "builds", "resolutions", "uv-cache", "compiled"}) {
     const auto directory = options.state / name;
     std::filesystem::create_directories(directory, failed);
     if (failed) return fail_errno("make " + directory.string(), failed.value());

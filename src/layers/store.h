@@ -32,6 +32,7 @@ struct Interpreter {
   std::string executable;  ///< real path on the host
   std::string version;     ///< "3.11.7"
   std::string key;         ///< names it in layer hashes: implementation, version, ABI, prefix, platform
+  std::string cache_tag;   ///< in the names of its compiled modules: "cpython-311"
   std::vector<std::string>
       directories;  ///< host directories (or files) to bind, at the same path, for it to run; not /usr
   std::vector<std::string> standard_library;  ///< its top-level modules, sorted

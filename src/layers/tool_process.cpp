@@ -17,23 +17,13 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "io/pipe.h"
 #include "io/scope.h"
 #include "io/stream.h"
 #include "io/wait.h"
 
 namespace prims::layers {
 namespace {
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -88,8 +78,8 @@ struct Running {
 };
 
 Result<Running> start(const ToolCommand& command) {
-  PRIMS_ASSIGN_OR_RETURN(auto out, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(auto err, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(auto out, io::make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(auto err, io::make_pipe());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);

@@ -125,6 +125,13 @@ Result<> make_plain_directory(const fs::path& directory) {
   return {};
 }
 
+Result<> make_writable(const fs::path& directory, uid_t owner) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(directory.string());
+  if (owner != ::geteuid() && ::chown(directory.c_str(), owner, owner) != 0)
+    return fail_errno(directory.string());
+  return {};
+}
+
 Result<> write_plain_file(const fs::path& file, std::string_view content) {
   PRIMS_RETURN_ON_ERROR(remove_entry(file));
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));

@@ -35,6 +35,9 @@ Result<> write_interpreter_files(const std::filesystem::path& environment, const
 /// Makes `directory` below an existing one; a link or file in its place is removed.
 Result<> make_plain_directory(const std::filesystem::path& directory);
 
+/// A directory that jobs of this owner may write to; its parent is ours alone.
+Result<> make_writable(const std::filesystem::path& directory, uid_t owner);
+
 /// A new file with that content; a link or file in its place is removed.
 Result<> write_plain_file(const std::filesystem::path& file, std::string_view content);
 

@@ -1,14 +1,13 @@
 #include "layers/workshop.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/log.h"
+#include "io/pipe.h"
 #include "io/scope.h"
 #include "io/stream.h"
 #include "layers/file_hosts.h"
@@ -42,17 +41,6 @@ sandbox::Root job_root() {
   root.writable_parents = {"/mnt"};
   root.symlinks.push_back({.path = kEnvironmentPath, .target = kEnvironmentMount});
   return root;
-}
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 /// Reads to the end and keeps what fits: the head and, of what is too long, the last half.
@@ -126,8 +114,8 @@ io::Task<Result<JobResult>> Workshop::run(Job job) {
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(prepared));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto broker, open_way_out(*sandbox, job));
   const auto file_hosts = job.file_hosts;
-  PRIMS_CO_ASSIGN_OR_RETURN(auto out, make_pipe());
-  PRIMS_CO_ASSIGN_OR_RETURN(auto err, make_pipe());
+  PRIMS_CO_ASSIGN_OR_RETURN(auto out, io::make_pipe());
+  PRIMS_CO_ASSIGN_OR_RETURN(auto err, io::make_pipe());
 
   auto attached = co_await sandbox->attach(std::move(job.attachments));
   PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
