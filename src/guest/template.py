@@ -16,7 +16,7 @@ from _io import open as io_open, TextIOWrapper
 
 from channel import from_json, to_json
 from ending import Ending, status_of  # noqa: F401
-from preload import Unfit, import_ahead
+from preload import Unfit, import_ahead, unnamed_file
 from resource_use import fill_holes, threads
 from standby import Standby
 from surroundings import link_font_cache
@@ -108,7 +108,7 @@ class Forked:
 
     def start_over(self, channel):
         """Becomes a plainly started driver that has got its call already."""
-        again = os.memfd_create("call", 0)
+        again = unnamed_file()
         with io_open(again, "wb", closefd=False) as file:
             file.writelines(channel.received)
         os.lseek(again, 0, os.SEEK_SET)
