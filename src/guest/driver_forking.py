@@ -1,6 +1,7 @@
 """Stands in for the native module `forking` in tests: forks on request, without a sandbox.
 
-A request is one message with the five descriptors of the fork. The answers are lines: "forked PID", then "ended PID STATUS".
+A request is one message with the five descriptors of the fork. The messages back are "waiting" once, when it begins to wait, and
+"forked PID" and "ended PID STATUS" for each fork.
 """
 import os
 import select
@@ -24,6 +25,7 @@ def received_fds(ancillary):
 
 def wait(socket_fd, spec_fd):
     host, ended = socket(fileno=socket_fd), {}
+    host.send(b"waiting")
     while True:
         for ready in select.select([host] + list(ended), [], [])[0]:
             if ready is not host:

@@ -91,8 +91,12 @@ class Template:
                                             preexec_fn=with_descriptors(far.fileno(), spec.fileno()), close_fds=False,
                                             env=environment_of(python, self.home), cwd=self.top)
         far.close()
+        self.warm = False
 
     def fork(self, *fds):
+        if not self.warm:
+            self.answer(b"waiting")
+            self.warm = True
         shutil.rmtree(self.home)
         os.mkdir(self.home)
         self.host.sendmsg([b"fork"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
