@@ -18,18 +18,18 @@ logs="$PWD/build/test-logs"
 full=0 wanted=()
 # name, budget in seconds, what it is
 suites=(
-  "setup      240  packages of the system"
-  "build      480  dev and release builds"
-  "lint       360  layers, format, headers, coroutine rule, clang-tidy"
-  "unit       120  unit tests"
-  "sandbox     60  sandbox tests, as root"
-  "sandbox-user 60  sandbox tests, as an ordinary user"
-  "quickstart  60  scripts/quickstart.sh --check, and what the release build is"
-  "e2e        480  the real program, as root"
+  "setup      180  packages of the system"
+  "build      420  dev and release builds"
+  "lint       300  layers, format, headers, coroutine rule, clang-tidy"
+  "unit        60  unit tests"
+  "sandbox     45  sandbox tests, as root"
+  "sandbox-user  30  sandbox tests, as an ordinary user"
+  "quickstart  30  scripts/quickstart.sh --check, and what the release build is"
+  "e2e        450  the real program, as root"
   "e2e-plain  420  the same without templates"
-  "e2e-user   360  the real program, as an ordinary user"
-  "clients    120  official MCP clients"
-  "asan       420  unit tests with address and undefined-behaviour sanitizers"
+  "e2e-user   300  the real program, as an ordinary user"
+  "clients     90  official MCP clients"
+  "asan       330  unit tests with address and undefined-behaviour sanitizers"
 )
 for option in "$@"; do
   case "$option" in
