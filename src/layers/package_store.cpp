@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "io/loop.h"
 #include "layers/hash.h"
@@ -60,8 +62,15 @@ std::vector<std::string> names(const RequirementSet& set) {
   return all;
 }
 
+std::string read_line(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
 struct Skeleton {
-  std::unique_ptr<BuildDirectory> build;
+  std::shared_ptr<BuildDirectory> build;
   TreeSize size;
 };
 
@@ -146,18 +155,39 @@ std::optional<Layer> PackageStore::find(const Request& request) {
 
 io::Task<Result<Layer>> PackageStore::plain() {
   const auto hash = layer_hash("plain", options_.interpreter);
-  if (auto layer = shelf_.find(hash)) co_return *std::move(layer);
+  auto finding = co_await find_checked(hash);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto there, std::move(finding));
+  if (there) co_return *std::move(there);
   const auto builds = options_.state / "builds";
   const auto interpreter = options_.interpreter;
   auto job = [builds, interpreter]() -> Result<Skeleton> {
     PRIMS_ASSIGN_OR_RETURN(auto build, BuildDirectory::create(builds));
     PRIMS_RETURN_ON_ERROR(write_skeleton(build.path() / "env", interpreter, ::geteuid()));
     PRIMS_ASSIGN_OR_RETURN(const auto size, finish_tree(build.path() / "env"));
-    return Skeleton{std::make_unique<BuildDirectory>(std::move(build)), size};
+    return Skeleton{std::make_shared<BuildDirectory>(std::move(build)), size};
   };
   auto making = co_await workers_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(const auto made, std::move(making));
-  co_return shelf_.publish(*made.build, hash, {}, made.size);
+  auto published = co_await publish(made.build, hash, {}, made.size);
+  co_return published;
+}
+
+io::Task<Result<std::optional<Layer>>> PackageStore::find_checked(std::string hash) {
+  if (auto layer = shelf_.find(hash)) co_return layer;
+  auto check = [this, hash] { shelf_.check(hash); };
+  auto checked = co_await workers_.run(std::move(check));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(checked));
+  co_return shelf_.find(hash);
+}
+
+io::Task<Result<Layer>> PackageStore::publish(std::shared_ptr<BuildDirectory> build, std::string hash,
+                                              std::vector<std::string> packages, TreeSize size) {
+  auto job = [this, build, hash, packages, size] { return shelf_.publish(*build, hash, packages, size); };
+  auto published = co_await workers_.run(std::move(job));
+  PRIMS_CO_RETURN_ON_ERROR(std::move(published));
+  auto layer = shelf_.find(hash);
+  if (layer) co_return *std::move(layer);
+  co_return fail(Kind::unavailable, "the layer " + hash + " was removed right after it had been made");
 }
 
 io::Task<Result<Outcome>> PackageStore::get(Request request, Progress progress) {
@@ -232,6 +262,11 @@ io::Task<Result<Outcome>> PackageStore::make(Wish wish, std::shared_ptr<Flight> 
   }
   auto locking = co_await lock_for(wish.key, flight, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(const auto lock, std::move(locking));
+  const auto known = resolutions_.find(wish.key);
+  if (known && resolutions_.fresh(*known)) {
+    auto checked = co_await find_checked(known->layer);
+    PRIMS_CO_RETURN_ON_ERROR(std::move(checked));
+  }
   // Another process may have made it while this one waited.
   if (auto layer = find_known(wish)) {
     layer->notes.clear();
@@ -278,9 +313,19 @@ io::Task<Result<std::vector<std::string>>> PackageStore::ready_indexes(std::shar
   auto all = index_settings_.extra;
   auto last = index_settings_.default_url.value_or("");
   if (last.empty()) {
-    flight->report("asking uv for the package index");
-    auto asked = co_await installer_.default_index(index_settings_.uv_files, deadline);
-    PRIMS_CO_ASSIGN_OR_RETURN(last, std::move(asked));
+    // This uv with these settings always gives the same answer.
+    const auto kept = options_.state / "resolutions" /
+                      ("index-" + sha256_hex(fmt::format("{}\n{}", uv_version(), index_settings_.identity)));
+    auto read = [kept] { return read_line(kept); };
+    auto reading = co_await workers_.run(std::move(read));
+    PRIMS_CO_ASSIGN_OR_RETURN(last, std::move(reading));
+    if (last.empty()) {
+      flight->report("asking uv for the package index");
+      auto asked = co_await installer_.default_index(index_settings_.uv_files, deadline);
+      PRIMS_CO_ASSIGN_OR_RETURN(last, std::move(asked));
+      auto write = [kept, last] { return replace_file(kept, last + "\n"); };
+      std::ignore = co_await workers_.run(std::move(write));
+    }
   }
   all.push_back(std::move(last));
   indexes_ = all;
@@ -304,18 +349,20 @@ io::Task<Result<Outcome>> PackageStore::make_with(Wish wish, std::vector<std::st
 
 io::Task<Result<std::variant<Resolution, DependencyError>>> PackageStore::resolution_for(
     Wish wish, std::vector<std::string> indexes, Deadline deadline) {
-  auto known = resolutions_.find(wish.key);
-  if (known && resolutions_.fresh(*known)) co_return *std::move(known);
+  const auto known = resolutions_.find(wish.key);
+  if (known && resolutions_.fresh(*known)) co_return *known;
   const auto key = wish.key;
   auto resolving = co_await resolve(std::move(wish), std::move(indexes), deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(auto resolved, std::move(resolving));
   if (auto* failure = std::get_if<Diagnosis>(&resolved)) {
     // An old answer is better than none when the index is away.
-    if (failure->cause == Cause::unreachable && known) co_return *std::move(known);
+    if (failure->cause == Cause::unreachable && known) co_return *known;
     co_return std::move(failure->error);
   }
   auto& resolution = std::get<Resolution>(resolved);
-  const auto kept = resolutions_.remember(key, resolution);
+  resolutions_.remember(key, resolution);
+  auto write = [this, key, resolution] { return resolutions_.write(key, resolution); };
+  const auto kept = co_await workers_.run(std::move(write));
   if (!kept) log::warning("a resolution is not remembered: {}", kept.error().message);
   co_return std::move(resolution);
 }
@@ -348,7 +395,9 @@ io::Task<Result<std::variant<Resolution, Diagnosis>>> PackageStore::resolve(Wish
 
 io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::vector<std::string> indexes,
                                                   std::shared_ptr<Flight> flight, Deadline deadline) {
-  if (auto layer = shelf_.find(resolution.layer)) co_return *std::move(layer);
+  auto finding = co_await find_checked(resolution.layer);
+  PRIMS_CO_ASSIGN_OR_RETURN(auto there, std::move(finding));
+  if (there) co_return *std::move(there);
   if (building_->size() >= kMostBuilds) flight->report("waiting for another build");
   auto admitted = co_await building_->send(0, deadline);
   PRIMS_CO_RETURN_ON_ERROR(std::move(admitted));
@@ -364,9 +413,9 @@ io::Task<Result<Outcome>> PackageStore::layer_for(Resolution resolution, std::ve
 io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector<std::string> indexes,
                                               std::shared_ptr<Flight> flight, Deadline deadline) {
   const auto builds = options_.state / "builds";
-  auto job = [builds]() -> Result<std::unique_ptr<BuildDirectory>> {
+  auto job = [builds]() -> Result<std::shared_ptr<BuildDirectory>> {
     PRIMS_ASSIGN_OR_RETURN(auto made, BuildDirectory::create(builds));
-    return std::make_unique<BuildDirectory>(std::move(made));
+    return std::make_shared<BuildDirectory>(std::move(made));
   };
   auto making = co_await workers_.run(std::move(job));
   PRIMS_CO_ASSIGN_OR_RETURN(auto directory, std::move(making));
@@ -378,7 +427,7 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
                                                 progress, deadline);
   PRIMS_CO_ASSIGN_OR_RETURN(auto installed, std::move(installing));
   if (auto* failure = std::get_if<Diagnosis>(&installed)) co_return std::move(failure->error);
-  auto published = shelf_.publish(*directory, hash, std::move(packages), std::get<TreeSize>(installed));
+  auto published = co_await publish(directory, hash, std::move(packages), std::get<TreeSize>(installed));
   PRIMS_CO_ASSIGN_OR_RETURN(auto layer, std::move(published));
   tasks_->spawn(keep_house(&workers_, options_.state, options_.size_limit, std::move(directory)),
                 "keeping the package store in order");
@@ -386,7 +435,7 @@ io::Task<Result<Outcome>> PackageStore::build(Resolution resolution, std::vector
 }
 
 io::Task<> PackageStore::keep_house(io::Workers* workers, std::filesystem::path state, Bytes limit,
-                                    std::unique_ptr<BuildDirectory> leftovers) {
+                                    std::shared_ptr<BuildDirectory> leftovers) {
   auto job = [state, limit, remains = std::move(leftovers)]() mutable {
     remains.reset();
     const Shelf shelf(state / "layers", state / "builds");

@@ -52,6 +52,10 @@ class PackageStore final : public Store {
 
   Wish wish_for(RequirementSet set, Base base) const;
   std::optional<Layer> find_known(const Wish& wish);
+  /// The same, and a layer of an earlier boot is checked first.
+  io::Task<Result<std::optional<Layer>>> find_checked(std::string hash);
+  io::Task<Result<Layer>> publish(std::shared_ptr<BuildDirectory> build, std::string hash,
+                                  std::vector<std::string> packages, TreeSize size);
   std::string base_lines(const Wish& wish) const;
 
   std::shared_ptr<Flight> join(const Wish& wish, const io::Executor& executor);
@@ -73,7 +77,7 @@ class PackageStore final : public Store {
   io::Task<Result<KeyLock>> lock_for(std::string key, std::shared_ptr<Flight> flight, Deadline deadline);
   /// Uses nothing of the store, which it may outlive.
   static io::Task<> keep_house(io::Workers* workers, std::filesystem::path state, Bytes limit,
-                               std::unique_ptr<BuildDirectory> leftovers);
+                               std::shared_ptr<BuildDirectory> leftovers);
   std::filesystem::path lock_file() const { return options_.state / "locks/packages"; }
 
   StoreOptions options_;

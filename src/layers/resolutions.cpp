@@ -1,6 +1,7 @@
 #include "layers/resolutions.h"
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -55,19 +56,18 @@ fs::path Resolutions::file_of(const std::string& key) const {
   return directory_ / (key + ".json");
 }
 
-std::optional<Resolution> Resolutions::find(const std::string& key) {
+std::shared_ptr<const Resolution> Resolutions::find(const std::string& key) {
   const auto known = known_.find(key);
   // A newer one of another process is looked for only when ours is too old.
-  if (known != known_.end() && fresh(known->second)) return known->second;
+  if (known != known_.end() && fresh(*known->second)) return known->second;
   std::ifstream stream(file_of(key), std::ios::binary);
-  if (!stream) return std::nullopt;
+  if (!stream) return nullptr;
   std::ostringstream text;
   text << stream.rdbuf();
   auto resolution = from_text(std::move(text).str());
-  if (!resolution) return std::nullopt;
-  if (known_.size() >= kMostInMemory) known_.clear();
-  known_.insert_or_assign(key, *resolution);
-  return resolution;
+  if (!resolution) return nullptr;
+  remember(key, *std::move(resolution));
+  return known_.at(key);
 }
 
 bool Resolutions::fresh(const Resolution& resolution) const {
@@ -76,11 +76,13 @@ bool Resolutions::fresh(const Resolution& resolution) const {
   return age < lifetime_ && age > -std::chrono::hours(1);
 }
 
-Result<> Resolutions::remember(const std::string& key, Resolution resolution) {
-  PRIMS_RETURN_ON_ERROR(replace_file(file_of(key), to_text(resolution)));
+void Resolutions::remember(const std::string& key, Resolution resolution) {
   if (known_.size() >= kMostInMemory) known_.clear();
-  known_.insert_or_assign(key, std::move(resolution));
-  return {};
+  known_.insert_or_assign(key, std::make_shared<const Resolution>(std::move(resolution)));
+}
+
+Result<> Resolutions::write(const std::string& key, const Resolution& resolution) const {
+  return replace_file(file_of(key), to_text(resolution));
 }
 
 void sweep_resolutions(const fs::path& directory) {

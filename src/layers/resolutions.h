@@ -5,7 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -24,21 +24,26 @@ class Resolutions {
  public:
   Resolutions(std::filesystem::path directory, std::chrono::hours lifetime);
 
-  /// What is known, however old.
-  std::optional<Resolution> find(const std::string& key);
+  /// What is known, however old. Reads a file for a key that has not been asked for before, or is not fresh.
+  std::shared_ptr<const Resolution> find(const std::string& key);
 
   /// Whether the index need not be asked again.
   bool fresh(const Resolution& resolution) const;
 
-  /// Keeps it, replacing an older one.
-  Result<> remember(const std::string& key, Resolution resolution);
+  /// Keeps it in memory, replacing an older one.
+  void remember(const std::string& key, Resolution resolution);
+
+  /// Keeps it in the directory. Blocks and may run on a worker.
+  Result<> write(const std::string& key, const Resolution& resolution) const;
 
  private:
   std::filesystem::path file_of(const std::string& key) const;
 
   std::filesystem::path directory_;
   std::chrono::hours lifetime_;
-  std::map<std::string, Resolution> known_;  // bounded: emptied when full, the directory has everything
+  // Shared with whoever is using one: a lock is long.
+  std::map<std::string, std::shared_ptr<const Resolution>>
+      known_;  // bounded: emptied when full, the directory has everything
 };
 
 /// Removes what was made a long time ago. Blocks.

@@ -25,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr const char* kEnvironment = "env";
 constexpr const char* kRecord = "layer.json";
 constexpr const char* kUse = "use";
+constexpr auto kTouchPause = std::chrono::minutes(10);
+constexpr std::size_t kMostKnown = 1024;
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -139,41 +141,56 @@ std::vector<Candidate> least_recent_first(const fs::path& layers) {
 
 Shelf::Shelf(fs::path layers, fs::path builds) : layers_(std::move(layers)), builds_(std::move(builds)) {}
 
-Lease Shelf::lease(const std::string& hash) {
-  auto& known = leases_[hash];
-  if (auto held = known.lock()) return held;
+Lease Shelf::lease(const std::string& hash, Known& known) const {
+  if (auto held = known.lease.lock()) return held;
   auto fd = try_lock_use(layers_ / hash, LOCK_SH);
-  if (!fd) {
-    leases_.erase(hash);
-    return nullptr;
+  if (!fd) return nullptr;
+  const auto now = Clock::now();
+  // Writing a time may wait for the disk, so not at each use.
+  if (known.touched == Clock::time_point() || now - known.touched > kTouchPause) {
+    ::futimens(fd->get(), nullptr);
+    known.touched = now;
   }
-  ::futimens(fd->get(), nullptr);
   auto held = std::make_shared<const UniqueFd>(*std::move(fd));
-  known = held;
+  known.lease = held;
   return held;
 }
 
 std::optional<Layer> Shelf::find(const std::string& hash) {
   const auto path = layers_ / hash;
-  auto held = lease(hash);
+  const auto place = known_.find(hash);
+  Known fresh;
+  auto& known = place == known_.end() ? fresh : place->second;
+  auto held = lease(hash, known);
   if (!held) return std::nullopt;
-  auto record = read_record(path);
-  if (!record) return std::nullopt;
-  if (!intact(path, *record)) {
-    log::warning("the package layer {} is damaged and is made anew", hash);
-    held.reset();
-    remove_unused(path, builds_);
-    return std::nullopt;
+  if (place == known_.end()) {
+    auto record = read_record(path);
+    if (!record || record->boot != boot()) return std::nullopt;
+    known.packages = std::move(record->packages);
   }
-  return Layer{.lock = hash,
-               .directory = path / kEnvironment,
-               .packages = std::move(record->packages),
-               .notes = {},
-               .lease = std::move(held)};
+  Layer layer{.lock = hash,
+              .directory = path / kEnvironment,
+              .packages = known.packages,
+              .notes = {},
+              .lease = std::move(held)};
+  if (place == known_.end()) {
+    if (known_.size() >= kMostKnown)
+      std::erase_if(known_, [](const auto& entry) { return entry.second.lease.expired(); });
+    known_.emplace(hash, std::move(fresh));
+  }
+  return layer;
 }
 
-Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& hash,
-                             std::vector<std::string> packages, TreeSize size) {
+void Shelf::check(const std::string& hash) const {
+  const auto path = layers_ / hash;
+  auto record = read_record(path);
+  if (!record || intact(path, *record)) return;
+  log::warning("the package layer {} is damaged and is made anew", hash);
+  remove_unused(path, builds_);
+}
+
+Result<> Shelf::publish(const BuildDirectory& build, const std::string& hash,
+                        std::vector<std::string> packages, TreeSize size) const {
   const auto staged = build.path() / "layer";
   std::error_code failed;
   fs::create_directory(staged, failed);
@@ -185,10 +202,7 @@ Result<Layer> Shelf::publish(const BuildDirectory& build, const std::string& has
   if (::rename(staged.c_str(), (layers_ / hash).c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST) {
     return fail_errno((layers_ / hash).string());
   }
-  auto layer = find(hash);
-  if (!layer)
-    return fail(Kind::unavailable, "the layer " + hash + " was removed right after it had been made");
-  return *std::move(layer);
+  return {};
 }
 
 std::size_t Shelf::collect(Bytes limit) const {

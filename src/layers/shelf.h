@@ -15,36 +15,48 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/deadline.h"
 #include "layers/build_directory.h"
 #include "layers/store.h"
 #include "layers/tree.h"
 
 namespace prims::layers {
 
-/// On one thread, but for collect(), which blocks and may run on a worker.
+/// On one thread, but for the const members: they block and may run on a worker.
 class Shelf {
  public:
   Shelf(std::filesystem::path layers, std::filesystem::path builds);
 
-  /// The layer of that name with a lease. A few system calls, no walk.
+  /// The layer of that name with a lease, unless it comes from an earlier boot and has not been checked. What
+  /// was read once is kept in memory: while a lease exists this costs no system call, and otherwise a few
+  /// that do not wait for the disk.
   std::optional<Layer> find(const std::string& hash);
 
+  /// Measures a layer of an earlier boot. A damaged one goes.
+  void check(const std::string& hash) const;
+
   /// Makes `build/env` the layer of that name; the directory has been finished (finish_tree). When another
-  /// process was quicker its layer is the result.
-  Result<Layer> publish(const BuildDirectory& build, const std::string& hash,
-                        std::vector<std::string> packages, TreeSize size);
+  /// process was quicker its layer stays.
+  Result<> publish(const BuildDirectory& build, const std::string& hash, std::vector<std::string> packages,
+                   TreeSize size) const;
 
   /// Removes least recently used layers until all together fit. One in use, also by another process, stays.
   /// Returns how many went.
   std::size_t collect(Bytes limit) const;
 
  private:
-  Lease lease(const std::string& hash);
+  struct Known {
+    std::weak_ptr<const void> lease;  // all users in this process share one descriptor
+    Clock::time_point touched;        // when the layer's time of last use was written
+    std::vector<std::string> packages;
+  };
+
+  Lease lease(const std::string& hash, Known& known) const;
 
   std::filesystem::path layers_;
   std::filesystem::path builds_;
-  // All users in this process share one descriptor.
-  std::map<std::string, std::weak_ptr<const void>> leases_;
+  // A name stands for one content, so what is known of a layer holds although it may go and come back.
+  std::map<std::string, Known> known_;  // bounded: emptied of what nobody uses when full
 };
 
 }  // namespace prims::layers

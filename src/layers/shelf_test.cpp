@@ -51,9 +51,9 @@ class ShelfTest : public testing::Test {
   Layer put(Shelf& shelf, const std::string& hash, Bytes size = kib(1)) const {
     auto build = BuildDirectory::create(builds());
     fill(*build);
-    auto layer = shelf.publish(*build, hash, {"a==1", "b==2"}, size_of(*build, size));
-    EXPECT_TRUE(layer.has_value()) << layer.error().message;
-    return *std::move(layer);
+    const auto published = shelf.publish(*build, hash, {"a==1", "b==2"}, size_of(*build, size));
+    EXPECT_TRUE(published.has_value()) << published.error().message;
+    return shelf.find(hash).value_or(Layer{});
   }
 
   std::ptrdiff_t entries(const fs::path& directory) const {
@@ -145,9 +145,14 @@ TEST_F(ShelfTest, LayerOfAnEarlierBootIsCheckedOnce) {
   }
   // As after a power failure: the name is there, the content is not.
   std::ofstream(layers() / "aa/env/lib/7", std::ios::trunc);
-  EXPECT_FALSE(mine.find("aa").has_value());
+  auto later = shelf();
+  for (const char* hash : {"aa", "bb"}) {
+    EXPECT_FALSE(later.find(hash).has_value()) << "not before it has been checked";
+    later.check(hash);
+  }
+  EXPECT_FALSE(later.find("aa").has_value());
   EXPECT_FALSE(fs::exists(layers() / "aa"));
-  EXPECT_TRUE(mine.find("bb").has_value());
+  EXPECT_TRUE(later.find("bb").has_value());
   std::string record;
   std::getline(std::ifstream(layers() / "bb/layer.json"), record);
   EXPECT_EQ(record.find("EARLIER-"), std::string::npos);
@@ -157,7 +162,21 @@ TEST_F(ShelfTest, DamagedRecordIsNoLayer) {
   auto mine = shelf();
   put(mine, "aa");
   std::ofstream(layers() / "aa/layer.json") << "{";
+  EXPECT_FALSE(shelf().find("aa").has_value());
+}
+
+TEST_F(ShelfTest, KnownLayerIsFoundInMemoryUntilAnotherProcessRemovesIt) {
+  auto mine = shelf();
+  auto held = std::optional(put(mine, "aa"));
+  fs::rename(layers(), root_ / "elsewhere");
+  EXPECT_EQ(mine.find("aa")->packages, held->packages) << "nothing is read while a lease exists";
+  fs::rename(root_ / "elsewhere", layers());
+  held.reset();
+  EXPECT_TRUE(mine.find("aa").has_value());
+  EXPECT_EQ(shelf().collect(Bytes{0}), 1U);
   EXPECT_FALSE(mine.find("aa").has_value());
+  put(mine, "aa");
+  EXPECT_TRUE(complete(*mine.find("aa")));
 }
 
 TEST_F(ShelfTest, SweepRemovesOnlyWhatNobodyHolds) {
@@ -216,10 +235,10 @@ TEST_F(ShelfTest, ProcessesThatPublishFindAndCollectDoNotDisturbEachOther) {
         auto build = BuildDirectory::create(builds());
         if (!build) ::_exit(2);
         fill(*build);
-        auto published = mine.publish(*build, hash, {}, size_of(*build, mib(1)));
+        if (!mine.publish(*build, hash, {}, size_of(*build, mib(1)))) ::_exit(3);
+        layer = mine.find(hash);
         // Another process may have collected it before it was found again.
-        if (!published) continue;
-        layer = *std::move(published);
+        if (!layer) continue;
       }
       mine.collect(Bytes{0});
       whole = whole && complete(*layer);

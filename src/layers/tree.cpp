@@ -77,7 +77,7 @@ Result<> finish_link(const fs::path& root, const fs::path& path) {
 Result<> finish_entry(const fs::path& root, const fs::path& path) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0) return fail_errno(path.string());
-  const bool change_owner = ::geteuid() == 0;
+  const bool change_owner = ::geteuid() == 0 && (status.st_uid != 0 || status.st_gid != 0);
   if (change_owner && ::lchown(path.c_str(), 0, 0) != 0) return fail_errno(path.string());
   if (S_ISLNK(status.st_mode)) return finish_link(root, path);
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
@@ -85,7 +85,8 @@ Result<> finish_entry(const fs::path& root, const fs::path& path) {
                 fmt::format("{} is neither a file nor a directory", path.lexically_relative(root).string()));
   }
   const bool executable = S_ISDIR(status.st_mode) || (status.st_mode & 0111) != 0;
-  if (::chmod(path.c_str(), executable ? 0755 : 0644) != 0) return fail_errno(path.string());
+  const mode_t mode = executable ? 0755 : 0644;
+  if ((status.st_mode & 07777) != mode && ::chmod(path.c_str(), mode) != 0) return fail_errno(path.string());
   return {};
 }
 
