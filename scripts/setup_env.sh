@@ -26,7 +26,7 @@ packages=(
   libssl-dev libseccomp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev libgmock-dev
 )
 if ((tests)); then
-  packages+=(clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev libbenchmark-dev binutils git procps util-linux)
+  packages+=(clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev binutils git procps util-linux)
   command -v npm >/dev/null || packages+=(npm)
 fi
 
