@@ -134,6 +134,7 @@ class PackageStoreTest : public testing::Test {
                          .interpreter = {.executable = python_,
                                          .version = "3.11.2",
                                          .key = "cpython-3.11.2-test",
+                                         .cache_tag = "cpython-311",
                                          .directories = {},
                                          .standard_library = {"json", "os"}},
                          .index_url = "http://127.0.0.1:1/simple/",
@@ -157,8 +158,25 @@ class PackageStoreTest : public testing::Test {
       for (std::string name; std::getline(lines, name);) lock += name + "==1 \\\n    --hash=sha256:00\n";
       return {0, lock, ""};
     }
-    if (call.is("install")) std::ofstream(call.attached("/mnt/env") / "installed") << "yes";
+    if (call.is("install")) install(call.attached("/mnt/env"));
+    if (call.is("/opt/job/compile.py")) {
+      std::istringstream lines(call.files.back().content);
+      int number = 0;
+      for (std::string module; std::getline(lines, module); ++number)
+        std::ofstream(call.attached("/mnt/out") / std::to_string(number)) << "compiled " << module;
+    }
     return {};
+  }
+
+  /// Two packages large enough for their compiled modules to be kept, and one that is not.
+  static void install(const fs::path& environment) {
+    std::ofstream(environment / "installed") << "yes";
+    const auto packages = environment / "lib/python3.11/site-packages";
+    for (const char* name : {"large", "larger", "small"}) {
+      fs::create_directories(packages / name);
+      const std::size_t size = name == std::string_view("small") ? 10 : 200'000;
+      std::ofstream(packages / name / "code.py") << std::string(size, '#');
+    }
   }
 
   Result<Outcome> get(std::vector<std::string> requirements, Base base = Base::without) {
@@ -383,6 +401,68 @@ TEST_F(PackageStoreTest, CodeOfALayerNeverRunsWhileItCanBeChanged) {
     }
   }
   EXPECT_TRUE(fonts);
+}
+
+TEST_F(PackageStoreTest, ModulesAreCompiledOnceForAllLayers) {
+  const auto first = layer({"alpha"});
+  EXPECT_EQ(count("/opt/job/compile.py"), 3);
+  const auto second = layer({"beta"});
+  EXPECT_EQ(count("/opt/job/compile.py"), 4) << "only what is not kept";
+  for (const auto& made : {first, second}) {
+    for (const std::string name : {"large", "small"}) {
+      const auto packages = made.directory / "lib/python3.11/site-packages";
+      std::string text;
+      std::getline(std::ifstream(packages / name / "__pycache__/code.cpython-311.pyc"), text);
+      EXPECT_EQ(text, "compiled /env/lib/python3.11/site-packages/" + name + "/code.py");
+    }
+  }
+}
+
+TEST_F(PackageStoreTest, CompilerOfAPackageChangesNothingOfAnother) {
+  layer({"alpha"});
+  std::vector<fs::path> results;
+  for (const auto& call : host_.calls) {
+    if (!call.is("/opt/job/compile.py")) continue;
+    for (const auto& attachment : call.attachments)
+      EXPECT_EQ(attachment.access == sandbox::Access::read_write, attachment.target == "/mnt/out");
+    results.push_back(call.attached("/mnt/out"));
+    const auto& list = call.files.back().content;
+    EXPECT_EQ(std::ranges::count(list, '\n'), 1) << "one package in each list: " << list;
+  }
+  std::ranges::sort(results);
+  EXPECT_EQ(std::ranges::unique(results).size(), 0U);
+}
+
+TEST_F(PackageStoreTest, FailedCompilationIsNotKept) {
+  host_.script = [this](const Call& call) {
+    auto answer = index(call);
+    if (call.is("/opt/job/compile.py")) answer.code = 1;
+    return answer;
+  };
+  EXPECT_TRUE(fs::exists(layer({"alpha"}).directory / "installed"));
+  EXPECT_TRUE(fs::is_empty(state_ / "compiled"));
+}
+
+TEST_F(PackageStoreTest, KnownSetReadsNothingOfTheDisk) {
+  const Request request{.requirements = {"alpha"}, .base = Base::without};
+  const auto made = layer({"alpha"});
+  const auto calls = host_.calls.size();
+  fs::rename(state_, state_.string() + ".away");
+  const auto found = store_->find(request);
+  fs::rename(state_.string() + ".away", state_);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->packages, made.packages);
+  EXPECT_EQ(host_.calls.size(), calls);
+}
+
+TEST_F(PackageStoreTest, LayerThatAnotherProcessRemovedIsMadeAgain) {
+  auto made = std::optional(layer({"alpha"}));
+  const auto directory = made->directory;
+  made.reset();
+  fs::remove_all(directory.parent_path());
+  EXPECT_FALSE(store_->find({.requirements = {"alpha"}, .base = Base::without}).has_value());
+  EXPECT_TRUE(fs::exists(layer({"alpha"}).directory / "installed"));
+  EXPECT_EQ(count("compile"), 1) << "what it resolved to is still known";
 }
 
 TEST_F(PackageStoreTest, FailedInstallLeavesNothing) {

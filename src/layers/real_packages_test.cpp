@@ -26,6 +26,7 @@
 #include "layers/store.h"
 #include "layers/tool_process.h"
 #include "layers/uv_tool.h"
+#include "layers/workshop.h"
 
 namespace prims::layers {
 namespace {
@@ -229,6 +230,20 @@ class RealPackages : public testing::Test {
     ASSERT_TRUE(made.has_value() && made->status == 0) << made->err;
   }
 
+  /// What a program prints that runs in a sandbox with that layer, read-only as for every run.
+  std::string run_on(const Layer& layer, std::vector<std::string> argv) {
+    Workshop workshop(*host_, interpreter_);
+    Job job{.argv = std::move(argv),
+            .environment = {},
+            .files = {},
+            .attachments = {{.source = layer.directory.string(), .target = kEnvironmentMount}},
+            .indexes = {},
+            .file_hosts = {},
+            .deadline = Deadline::after(std::chrono::minutes(2))};
+    const auto result = loop_.run_until_done(workshop.run(std::move(job)));
+    return result ? result->out + result->err : result.error().message;
+  }
+
   fs::path packages_of(const Layer& layer) const {
     const auto minor = interpreter_.version.substr(0, interpreter_.version.rfind('.'));
     return layer.directory / "lib" / ("python" + minor) / "site-packages";
@@ -241,6 +256,22 @@ class RealPackages : public testing::Test {
   Interpreter interpreter_;
   fs::path root_;
 };
+
+/// Imports what a layer has and tells what had to be compiled for it.
+constexpr const char* kImport = R"(
+import importlib, importlib.machinery, os, sys
+compiled = []
+original = importlib.machinery.SourceFileLoader.source_to_code
+def watched(self, data, path, **options):
+    compiled.append(path)
+    return original(self, data, path, **options)
+importlib.machinery.SourceFileLoader.source_to_code = watched
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+loaded = [m for m in sys.modules.values() if (getattr(m, "__file__", None) or "").startswith("/env/")]
+missing = [m.__file__ for m in loaded if m.__file__.endswith(".py") and not os.path.exists(m.__cached__)]
+print(len(loaded) > 0, compiled, missing)
+)";
 
 #define NEEDS_UV() \
   if (!have_uv()) GTEST_SKIP() << "uv cannot be fetched here"
@@ -351,6 +382,36 @@ TEST_F(RealPackages, FailuresSayWhatToDo) {
   EXPECT_TRUE(fs::is_empty(state() / "builds"));
 }
 
+TEST_F(RealPackages, SeveralProcessesMakeOneLayer) {
+  NEEDS_UV();
+  for (const std::string name : {"one", "two", "three"}) {
+    add_sdist(name, fmt::format("\n    return wheel(directory, '{0}', {{'{0}.py': 'x = 1'}})\n", name));
+  }
+  FileIndex index(interpreter_.executable, root_ / "index");
+  std::vector<pid_t> children;
+  for (int process = 0; process < 3; ++process) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    // Everything anew: a loop, its workers and a host belong to one process.
+    io::Loop loop;
+    io::Workers workers;
+    auto host = sandbox::Host::create({});
+    StoreOptions options{.state = state(), .interpreter = interpreter_, .index_url = index.url(), .base = {}};
+    auto store = host ? Store::create(std::move(options), **host, workers)
+                      : Result<std::unique_ptr<Store>>(std::unexpected(host.error()));
+    if (!store) ::_exit(2);
+    Request request{.requirements = {"one", "two", "three"}, .base = Base::without};
+    const auto made = loop.run_until_done((*store)->get(std::move(request), {}));
+    ::_exit(made && std::holds_alternative<Layer>(*made) ? 0 : 1);
+  }
+  for (const auto child : children) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(state() / "layers"), fs::directory_iterator()), 1);
+}
+
 TEST_F(RealPackages, DefaultIndexServesPackages) {
   NEEDS_UV();
   open("", {"numpy", "pandas", "openpyxl", "requests", "matplotlib"});
@@ -375,6 +436,9 @@ TEST_F(RealPackages, DefaultIndexServesPackages) {
   EXPECT_THAT(complete.packages, Contains(StartsWith("pandas==")));
   EXPECT_TRUE(fs::exists(packages_of(complete) / "pandas/__pycache__"));
   EXPECT_FALSE(fs::is_empty(complete.directory / "share/prims/matplotlib"));
+  EXPECT_EQ(run_on(complete, {"/env/bin/python", "-I", "-c", kImport, "numpy", "pandas", "matplotlib.pyplot",
+                              "openpyxl", "requests"}),
+            "True [] []\n");
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST_F(ShelfTest, UseCountsAsUse) {
   put(mine, "aa");
   const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(50);
   fs::last_write_time(layers() / "aa/use", long_ago);
-  std::ignore = mine.find("aa");
+  std::ignore = shelf().find("aa");
   EXPECT_GT(fs::last_write_time(layers() / "aa/use"), long_ago);
 }
 
