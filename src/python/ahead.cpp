@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string_view>
+
+#include "python/module_names.h"
 
 namespace prims::python {
 namespace {
@@ -57,10 +60,23 @@ std::string distribution_of(std::string_view package) {
 
 }  // namespace
 
-Ahead imports_ahead(std::span<const std::string> packages) {
+/// A package that imports what was imported ahead is as good a reason as the module itself.
+Weight weight_of(std::string_view code, std::span<const std::string> packages) {
+  std::vector<std::string> names;
+  for (const std::string& module : imports_ahead(packages, Weight::heavy).modules) {
+    names.push_back(module.substr(0, module.find('.')));
+  }
+  if (names.empty()) return Weight::light;
+  std::ranges::copy(modules_of(packages), std::back_inserter(names));
+  std::ranges::sort(names);
+  return mentions_any(code, names) ? Weight::heavy : Weight::light;
+}
+
+Ahead imports_ahead(std::span<const std::string> packages, Weight weight) {
   std::vector<std::string> distributions;
   for (const std::string& package : packages) distributions.push_back(distribution_of(package));
   Ahead ahead{.modules = {}, .memory = kInterpreter};
+  if (weight == Weight::light) return ahead;
   for (const Heavy& heavy : kHeavy) {
     if (std::ranges::find(distributions, heavy.distribution) == distributions.end()) continue;
     ahead.modules.emplace_back(heavy.module);

@@ -86,7 +86,10 @@ class SandboxRunner final : public Runner {
   }
 
   void warm_up(const layers::Layer& layer, const RunLimits& limits) override {
-    if (templates_) templates_->served(templates_->stock_for(layer, limits), layer);
+    if (!templates_) return;
+    const bool has_heavy = !imports_ahead(layer.packages, Weight::heavy).modules.empty();
+    if (has_heavy) templates_->served(templates_->stock_for(layer, limits, Weight::heavy), layer);
+    templates_->served(templates_->stock_for(layer, limits, Weight::light), layer);
   }
 
   io::Task<Result<>> stop(Deadline deadline) override {
@@ -99,7 +102,8 @@ class SandboxRunner final : public Runner {
   class Use {
    public:
     Use(Templates* templates, const RunSpec& spec) : templates_(templates), layer_(spec.layer) {
-      if (templates != nullptr) stock_ = templates->stock_for(spec.layer, spec.limits);
+      if (templates == nullptr) return;
+      stock_ = templates->stock_for(spec.layer, spec.limits, weight_of(spec.code, spec.layer.packages));
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;

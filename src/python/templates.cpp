@@ -25,11 +25,11 @@ constexpr std::uint32_t kMostDoublings = 9;
 constexpr Milliseconds kTendInterval{10'000};
 
 /// Everything of an environment that a template has in it.
-std::string name_of(const layers::Layer& layer, const RunLimits& limits) {
+std::string name_of(const layers::Layer& layer, const RunLimits& limits, Weight weight) {
   const sandbox::Limits& l = limits.sandbox;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", layer.directory.native(), l.memory.count, l.processes,
-                     l.cpus, l.cpu_time.count(), l.file_size.count, l.open_files, l.workspace.count,
-                     limits.tmp.count, limits.shm.count);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", layer.directory.native(), weight == Weight::heavy,
+                     l.memory.count, l.processes, l.cpus, l.cpu_time.count(), l.file_size.count, l.open_files,
+                     l.workspace.count, limits.tmp.count, limits.shm.count);
 }
 
 }  // namespace
@@ -43,14 +43,16 @@ Templates::Templates(io::Executor executor, sandbox::Host& host, layers::Interpr
       makers_(executor),
       enders_(executor) {}
 
-std::shared_ptr<Stock> Templates::stock_for(const layers::Layer& layer, const RunLimits& limits) {
-  std::string name = name_of(layer, limits);
+std::shared_ptr<Stock> Templates::stock_for(const layers::Layer& layer, const RunLimits& limits,
+                                            Weight weight) {
+  std::string name = name_of(layer, limits, weight);
   const auto found = std::ranges::find(entries_, name, [](const Entry& e) { return e.stock->name(); });
   if (found != entries_.end()) {
     std::rotate(found, found + 1, entries_.end());
   } else {
     if (entries_.size() == kMostEntries) forget_oldest();
     Entry entry;
+    entry.weight = weight;
     entry.stock = std::make_shared<Stock>(std::move(name), limits, Stock::Scopes{&makers_, &enders_});
     entries_.push_back(std::move(entry));
   }
@@ -84,7 +86,7 @@ void Templates::make_next() {
   for (std::size_t i = entries_.size(); i-- > 0;) {
     Entry& entry = entries_[i];
     if (!entry.layer || entry.stock->works() || now_() < entry.retry) continue;
-    Ahead ahead = imports_ahead(entry.layer->packages);
+    Ahead ahead = imports_ahead(entry.layer->packages, entry.weight);
     ahead.memory = std::min(ahead.memory, options_.memory);
     if (!make_room_for(entry, ahead.memory)) {
       entry.layer.reset();  // its next use asks again

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/scope.h"
+#include "python/ahead.h"
 #include "python/stock.h"
 
 namespace prims::python {
@@ -28,7 +29,7 @@ class Templates {
   Templates& operator=(const Templates&) = delete;
 
   /// For a call that is about to run.
-  std::shared_ptr<Stock> stock_for(const layers::Layer& layer, const RunLimits& limits);
+  std::shared_ptr<Stock> stock_for(const layers::Layer& layer, const RunLimits& limits, Weight weight);
 
   /// The call does not need this machine's attention any more: now is the time to fork the next guest, or to
   /// make a template.
@@ -43,6 +44,7 @@ class Templates {
  private:
   struct Entry {
     std::shared_ptr<Stock> stock;
+    Weight weight = Weight::light;
     Clock::time_point used;
     Clock::time_point made;   ///< the template
     Clock::time_point retry;  ///< no template is tried before

@@ -142,7 +142,7 @@ class TemplatesTest : public testing::Test {
 
   /// One call, as the runner makes it.
   std::optional<Path> call(const layers::Layer& layer) {
-    const auto stock = templates_->stock_for(layer, RunLimits{});
+    const auto stock = templates_->stock_for(layer, RunLimits{}, Weight::heavy);
     auto taken = loop_.run_until_done(Stock::take(stock, "/workspace"));
     std::optional<Path> path;
     if (taken) {
@@ -159,11 +159,11 @@ class TemplatesTest : public testing::Test {
     EXPECT_TRUE(condition());
   }
   void until_full(const layers::Layer& layer, std::size_t waiting = 4) {
-    const auto stock = templates_->stock_for(layer, RunLimits{});
+    const auto stock = templates_->stock_for(layer, RunLimits{}, Weight::heavy);
     until([&] { return stock->waiting() == waiting; });
   }
   std::size_t waiting(const layers::Layer& layer) {
-    return templates_->stock_for(layer, RunLimits{})->waiting();
+    return templates_->stock_for(layer, RunLimits{}, Weight::heavy)->waiting();
   }
 
   World world_;
@@ -192,7 +192,7 @@ TEST_F(TemplatesTest, ABurstBeyondThePoolIsForked) {
   const layers::Layer base = layer("base");
   call(base);
   until_full(base);
-  const auto stock = templates_->stock_for(base, RunLimits{});
+  const auto stock = templates_->stock_for(base, RunLimits{}, Weight::heavy);
   std::vector<Guest> guests;
   for (int i = 0; i < 10; ++i) {
     auto taken = loop_.run_until_done(Stock::take(stock, "/workspace"));
@@ -310,8 +310,8 @@ TEST_F(TemplatesTest, WhatIsIdleKeepsNothingButTheLastOneUsed) {
     call(layer(name));
     until_full(layer(name));
   }
-  const auto a = templates_->stock_for(layer("a"), RunLimits{});
-  const auto b = templates_->stock_for(layer("b"), RunLimits{});
+  const auto a = templates_->stock_for(layer("a"), RunLimits{}, Weight::heavy);
+  const auto b = templates_->stock_for(layer("b"), RunLimits{}, Weight::heavy);
   now_ += std::chrono::seconds(30);
   templates_->tend();
   EXPECT_EQ(a->waiting(), 4U);
@@ -338,9 +338,9 @@ TEST_F(TemplatesTest, LimitsBelongToTheEnvironment) {
   small.sandbox.memory = mib(64);
   RunLimits short_wall;
   short_wall.wall = Milliseconds(1);
-  const auto usual = templates_->stock_for(layer("a"), RunLimits{});
-  EXPECT_NE(templates_->stock_for(layer("a"), small), usual);
-  EXPECT_EQ(templates_->stock_for(layer("a"), short_wall), usual);
+  const auto usual = templates_->stock_for(layer("a"), RunLimits{}, Weight::heavy);
+  EXPECT_NE(templates_->stock_for(layer("a"), small, Weight::heavy), usual);
+  EXPECT_EQ(templates_->stock_for(layer("a"), short_wall, Weight::heavy), usual);
 }
 
 TEST_F(TemplatesTest, ALayerIsHeldAsLongAsItsTemplateLives) {

@@ -8,7 +8,7 @@
 #include "io/wait.h"
 #include "layers/interpreter.h"
 #include "layers/script_block.h"
-#include "server/module_names.h"
+#include "python/module_names.h"
 #include "session/artifacts.h"
 #include "session/workspace.h"
 
@@ -111,7 +111,7 @@ Engine::Engine(const Settings& settings, Calls calls, HostPlace& host, io::Loop&
       workers_(workers),
       background_(loop.executor()),
       admission_(settings.concurrent_runs, settings.queue_length),
-      base_modules_(modules_of(settings.base_packages)) {}
+      base_modules_(python::modules_of(settings.base_packages)) {}
 
 Engine::~Engine() = default;
 
@@ -266,7 +266,7 @@ io::Task<Result<Engine::Environment>> Engine::environment_for(Call* call,
 // The base packages come along where that costs nothing, or where the program seems to need them.
 layers::Request Engine::request_for(const Call& call) {
   layers::Request with_base{call.requirements, layers::Base::with};
-  if (mentions_any(call.code, base_modules_) || store_->find(with_base)) return with_base;
+  if (python::mentions_any(call.code, base_modules_) || store_->find(with_base)) return with_base;
   return layers::Request{call.requirements, layers::Base::without};
 }
 
@@ -275,7 +275,7 @@ io::Task<Result<Engine::Environment>> Engine::base_environment(Call* call,
                                                                Report* report) {
   const layers::Request request{{}, layers::Base::with};
   if (auto layer = store_->find(request)) co_return Environment{*std::move(layer)};
-  if (mentions_any(call->code, base_modules_)) {
+  if (python::mentions_any(call->code, base_modules_)) {
     auto built = co_await build(request, call->on_progress, std::move(cancellation));
     PRIMS_CO_ASSIGN_OR_RETURN(layers::Outcome outcome, std::move(built));
     if (auto* layer = std::get_if<layers::Layer>(&outcome)) co_return Environment{std::move(*layer)};

@@ -1,8 +1,8 @@
-#include "server/module_names.h"
+#include "python/module_names.h"
 
 #include <gtest/gtest.h>
 
-namespace prims::server {
+namespace prims::python {
 namespace {
 
 TEST(ModuleNames, AProgramThatNamesABasePackageNeedsIt) {
@@ -19,4 +19,4 @@ TEST(ModuleNames, AProgramThatNamesABasePackageNeedsIt) {
 }
 
 }  // namespace
-}  // namespace prims::server
+}  // namespace prims::python

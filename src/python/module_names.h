@@ -1,5 +1,5 @@
-// Does a program need the base packages? Looked up in its text, so that one that imports none of them never
-// waits for them.
+// Does a program need certain packages? Looked up in its text, so that one that imports none of them never
+// waits for them, nor carries them along.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace prims::server {
+namespace prims::python {
 
 /// Top-level module names that a set of requirements makes importable: of the well-known base packages with
 /// what they bring along, otherwise the distribution's own name with '-' and '.' as '_'.
@@ -17,4 +17,4 @@ std::vector<std::string> modules_of(std::span<const std::string> requirements);
 /// a program is never taken for simpler than it is.
 bool mentions_any(std::string_view code, std::span<const std::string> modules);
 
-}  // namespace prims::server
+}  // namespace prims::python

@@ -1,11 +1,11 @@
-#include "server/module_names.h"
+#include "python/module_names.h"
 
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <set>
 
-namespace prims::server {
+namespace prims::python {
 namespace {
 
 const std::map<std::string, std::vector<std::string>, std::less<>>& brought_along() {
@@ -55,4 +55,4 @@ bool mentions_any(std::string_view code, std::span<const std::string> modules) {
   return false;
 }
 
-}  // namespace prims::server
+}  // namespace prims::python
