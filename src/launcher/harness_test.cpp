@@ -254,6 +254,7 @@ TEST_F(Harness, AStageMakesSandboxes) {
   start_shell(init_, "test ! -e /tmp/y && exit 7");
   ASSERT_NO_FATAL_FAILURE(expect(init_, wire::NoticeKind::exited, &exited));
   EXPECT_EQ(WEXITSTATUS(exited.notice.value), 7);
+  init_.reset();
   ASSERT_NO_FATAL_FAILURE(expect(control_, wire::NoticeKind::ended));
   EXPECT_EQ(wait_for_launcher(), 0);
 }

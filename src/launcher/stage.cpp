@@ -148,19 +148,14 @@ void report_exit(int status, const rusage& used) {
   static_cast<void>(send_notice(wire::kInitFd, notice));
 }
 
-/// Reaps whoever has ended. True when the template program was among them.
-bool reap(Stage& self) {
+/// Reaps whoever has ended. Without the template program there are no more forks; those that live go on.
+void reap(Stage& self) {
   signalfd_siginfo info[8];
   static_cast<void>(read(self.children, info, sizeof info));
-  for (;;) {
-    int status = 0;
-    rusage used{};
-    const pid_t pid = wait4(-1, &status, WNOHANG, &used);
-    if (pid <= 0) return false;
-    if (pid == self.program) {
-      report_exit(status, used);
-      return true;
-    }
+  int status = 0;
+  rusage used{};
+  for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG, &used)) > 0;) {
+    if (pid == self.program) report_exit(status, used);
     for (std::uint32_t slot = 0; slot < self.spec->settings.slots; ++slot) {
       if (self.members[slot] == pid) report_end(self, slot, status, used);
     }
@@ -193,7 +188,7 @@ void serve(Stage& self) {
   for (;;) {
     pollfd sources[] = {{wire::kInitFd, POLLIN, 0}, {self.children, POLLIN, 0}};
     if (poll(sources, 2, -1) < 0 && errno != EINTR) return;
-    if (sources[1].revents != 0 && reap(self)) return;
+    if (sources[1].revents != 0) reap(self);
     if (sources[0].revents != 0 && !serve_request(self)) return;
   }
 }

@@ -11,7 +11,7 @@
 
 namespace prims::launcher {
 
-/// Serves until the server is gone or the template program has ended. Only returns with a failure.
+/// Serves until the server is gone. Only returns with a failure.
 Failure become_stage(const FirstProcess& self);
 
 }  // namespace prims::launcher

@@ -142,12 +142,12 @@ void Stage::on_program(const Notice& notice) {
   joining_.pop_front();
 }
 
-/// It makes no sandboxes any more; those that live are its children and end with it.
+/// It makes no sandboxes any more; those that live need it only to be reaped.
 void Stage::break_down(std::string_view reason) {
   if (!std::exchange(broken_, true) && waiting_ && !retired_) log::warning("sandbox: {}", reason);
   warm_.set();
   for (const auto& answer : std::exchange(joining_, {})) answer->told.set();
-  kill(Cancelled{});
+  retire();
 }
 
 /// Whatever it has made is gone, too: it lived in its pid namespace.
