@@ -213,6 +213,12 @@ std::string standard_library_note(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::vector<std::string> RequirementSet::names() const {
+  std::vector<std::string> all;
+  for (const auto& requirement : wanted) all.push_back(requirement.name);
+  return all;
+}
+
 std::string RequirementSet::text() const {
   std::string lines;
   for (const auto& requirement : wanted) lines += requirement.line + "\n";

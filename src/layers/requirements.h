@@ -28,6 +28,7 @@ struct RequirementSet {
   std::vector<std::string> notes;   ///< what was left out and why
 
   bool empty() const { return wanted.empty(); }
+  std::vector<std::string> names() const;
   /// One requirement a line.
   std::string text() const;
 };
