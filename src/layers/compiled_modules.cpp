@@ -164,9 +164,9 @@ Result<> link_file(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-CompiledModules::CompiledModules(fs::path kept, fs::path environment, Interpreter interpreter)
+CompiledModules::CompiledModules(fs::path kept, const fs::path& environment, Interpreter interpreter)
     : kept_(std::move(kept)),
-      packages_(std::move(environment) / site_packages(interpreter)),
+      packages_(environment / site_packages(interpreter)),
       interpreter_(std::move(interpreter)) {}
 
 Result<std::vector<ModuleGroup>> CompiledModules::survey() const {

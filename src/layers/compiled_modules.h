@@ -28,7 +28,8 @@ struct ModuleGroup {
 class CompiledModules {
  public:
   /// `kept` is the directory with all groups; `environment` is a finished installation.
-  CompiledModules(std::filesystem::path kept, std::filesystem::path environment, Interpreter interpreter);
+  CompiledModules(std::filesystem::path kept, const std::filesystem::path& environment,
+                  Interpreter interpreter);
 
   /// All modules of the environment.
   Result<std::vector<ModuleGroup>> survey() const;
