@@ -31,7 +31,7 @@ class CompiledModules {
   CompiledModules(std::filesystem::path kept, const std::filesystem::path& environment,
                   Interpreter interpreter);
 
-  /// All modules of the environment.
+  /// All modules of the environment but tests of packages (test_*.py below a directory `tests`).
   Result<std::vector<ModuleGroup>> survey() const;
 
   /// Gives the environment the compiled modules of a group that are kept already. False: they are not.

@@ -96,6 +96,16 @@ TEST_F(CompiledModulesTest, AnyDifferenceIsAnotherGroup) {
   EXPECT_EQ(only_group("other data").key, key) << "no module";
 }
 
+TEST_F(CompiledModulesTest, TestsOfPackagesAreLeftOut) {
+  install("one");
+  fs::create_directories(packages("one") / "alpha/tests/deeper");
+  for (const char* name : {"test_a.py", "deeper/test_b.py", "support.py"})
+    std::ofstream(packages("one") / "alpha/tests" / name) << "x = 1";
+  std::ofstream(packages("one") / "alpha/test_tools.py") << "no test, as far as one can tell";
+  EXPECT_THAT(only_group("one").modules, ElementsAre("alpha/__init__.py", "alpha/sub/b.py",
+                                                     "alpha/test_tools.py", "alpha/tests/support.py"));
+}
+
 TEST_F(CompiledModulesTest, LinksAreNotFollowed) {
   install("one");
   fs::create_directories(root_ / "outside");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <iterator>
 #include <thread>
@@ -32,11 +33,15 @@ constexpr unsigned kMostSandboxes = 4;
 /// Below that a sandbox costs as much as compiling: such groups share one, and none of them is kept.
 constexpr Bytes kSmall = kib(128);
 
+/// glibc hands memory back to the kernel after each module and asks for it again for the next one otherwise.
+constexpr std::array kMemoryIsKept = {"MALLOC_TRIM_THRESHOLD_=1073741824",
+                                      "MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TOP_PAD_=33554432"};
+
 // Runs in the base interpreter without `site`, so no .pth file or module of the environment takes part.
 // Nobody changes a layer, so the modules are never compared with their sources. Processes take the next
 // module from a file whose position they share; one that a module has crashed is replaced.
 constexpr const char* kCompile = R"(
-import gc, importlib.util, marshal, os, sys, tempfile
+import gc, importlib.util, marshal, os, sys
 
 HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little")  # by hash, unchecked
 processes, listing, target = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -75,7 +80,7 @@ def start(numbers):
             os._exit(code)
 
 gc.disable()
-with tempfile.TemporaryFile(buffering=0) as queue:
+with open("/tmp/queue", "x+b", buffering=0) as queue:
     order = sorted(range(len(modules)), key=lambda number: -os.stat(modules[number]).st_size)
     queue.write(b"".join(number.to_bytes(4, "little") for number in order))
     queue.seek(0)
@@ -207,7 +212,7 @@ io::Task<Result<>> ModuleCompiler::compile_group(std::shared_ptr<Work> work, Mod
   PRIMS_CO_RETURN_ON_ERROR(std::move(prepared));
   Job job{.argv = {interpreter_.executable, "-I", "-S", "-W", "ignore", kProgram,
                    std::to_string(processes_for(group)), kModules, kOutputMount},
-          .environment = {},
+          .environment = {kMemoryIsKept.begin(), kMemoryIsKept.end()},
           .files = {{.path = kProgram, .content = kCompile}, list_of(group)},
           .attachments = {{.source = (work->build / "env").string(), .target = kEnvironmentMount},
                           {.source = made.string(),
