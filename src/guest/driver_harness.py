@@ -62,6 +62,7 @@ def environment_of(python, home):
 def with_descriptors(*fds):
     """For the new process: these become 3, 4, ..."""
     def place():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored by what a shell runs in the background
         far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in fds]
         for number, fd in enumerate(far, 3):
             os.dup2(fd, number)

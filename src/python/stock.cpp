@@ -58,7 +58,7 @@ Result<std::shared_ptr<Complaint>> connect(sandbox::StartSpec& spec) {
 }  // namespace
 
 Stock::Stock(std::string name, RunLimits limits, Scopes scopes)
-    : name_(std::move(name)), limits_(std::move(limits)), scopes_(scopes) {}
+    : name_(std::move(name)), limits_(limits), scopes_(scopes) {}
 
 io::Task<std::optional<Taken>> Stock::take(std::shared_ptr<Stock> self, std::string workspace) {
   const std::vector<sandbox::Attachment> attachments{workspace_attachment(workspace)};

@@ -92,6 +92,8 @@ class LinuxHost final : public Host {
       return fail(Kind::invalid_input, fmt::format("a template has 1 to {} forks", wire::kMaxSlots));
     }
     PRIMS_ASSIGN_OR_RETURN(Holdings holdings, hold(spec->limits));
+    // Who counts processes from outside would count those of all forks for the template.
+    holdings.add_to_limits = false;
     const auto entries = holdings.limits->entries();
     StagePlan plan{.slots = spec->forks, .leases = {}, .limits = spec->prepare.limits, .make_group = {}};
     plan.make_group = [this, limits = plan.limits] { return make_group(limits); };
