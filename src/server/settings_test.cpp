@@ -183,7 +183,7 @@ TEST_F(SettingsTest, ErrorsInTheFileNameTheLineTheKeyAndWhatIsAccepted) {
       {"memory = \"lots\"", {"memory: 'lots'", "512MiB"}},
       {"min_tier = \"none\"", {"min_tier: 'none'", "one of full, namespaces"}},
       {"log_level = \"loud\"", {"one of debug, info, warning, error"}},
-      {"allow_unauthenticated = \"maybe\"", {"allow_unauthenticated: 'maybe'", "true, false, 1 or 0"}},
+      {"allow_unauthenticated = \"maybe\"", {"allow_unauthenticated: 'maybe'", "true, false, on, off, 1 or 0"}},
       {"allow_unauthenticated = \"yes\"", {"allow_unauthenticated: 'yes'"}},
       {"first_uid = 0", {"first_uid: '0'", "from 1 to"}},
       {"host = \"\"", {"host: ''"}},

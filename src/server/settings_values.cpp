@@ -100,8 +100,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 }
 
 std::optional<bool> parse_switch(std::string_view text) {
-  if (text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
+  if (text == "true" || text == "on" || text == "1") return true;
+  if (text == "false" || text == "off" || text == "0") return false;
   return std::nullopt;
 }
 
@@ -124,7 +124,7 @@ std::string accepted_values(const Definition& setting) {
           [](std::string Settings::*) -> std::string { return "text"; },
           [](std::filesystem::path Settings::*) -> std::string { return "a path"; },
           [](std::vector<std::string> Settings::*) -> std::string { return "a list of texts"; },
-          [](bool Settings::*) -> std::string { return "true, false, 1 or 0"; },
+          [](bool Settings::*) -> std::string { return "true, false, on, off, 1 or 0"; },
           [&](std::uint16_t Settings::*) { return "a whole number" + range(setting, show_number); },
           [&](std::uint32_t Settings::*) { return "a whole number" + range(setting, show_number); },
           [&](Bytes Settings::*) { return "a size such as 512MiB" + range(setting, show_size); },
