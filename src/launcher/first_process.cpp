@@ -47,12 +47,7 @@ Failure become_init(const FirstProcess& self) {
   const wire::Spec& spec = self.spec;
   LAUNCHER_TRY(enter_limits(wire::kFirstEntryFd, spec.settings.entries));
   LAUNCHER_TRY(wait_at(self.barrier));
-  LAUNCHER_TRY(take_identity(spec.settings.inside_id));
-  LAUNCHER_TRY(die_with_parent());
-  LAUNCHER_TRY(check("setsid", setsid()));
-  LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
-  LAUNCHER_TRY(set_names(spec.hostname));
-  LAUNCHER_TRY(raise_loopback());
+  LAUNCHER_TRY(settle_in(spec.settings.inside_id, spec.hostname));
   if (spec.has(wire::kLoopbackBroker)) LAUNCHER_TRY(pass_broker_socket(spec.settings.broker_port));
   LAUNCHER_TRY(build_root(spec, self.trees));
   LAUNCHER_TRY(drop_privileges(spec));

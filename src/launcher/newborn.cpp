@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -56,6 +57,8 @@ Failure watch_children(int& children) {
   return check("signalfd", children);
 }
 
+namespace {
+
 Failure set_names(std::string_view hostname) {
   constexpr std::string_view kNone = "(none)";
   LAUNCHER_TRY(check("sethostname", sethostname(hostname.data(), hostname.size())));
@@ -71,6 +74,17 @@ Failure raise_loopback() {
   const Failure failure = check("loopback up", ioctl(socket_fd, SIOCSIFFLAGS, &request));
   close(socket_fd);
   return failure;
+}
+
+}  // namespace
+
+Failure settle_in(std::uint32_t id, std::string_view hostname) {
+  LAUNCHER_TRY(take_identity(id));
+  LAUNCHER_TRY(die_with_parent());
+  LAUNCHER_TRY(check("setsid", setsid()));
+  LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
+  LAUNCHER_TRY(set_names(hostname));
+  return raise_loopback();
 }
 
 }  // namespace prims::launcher

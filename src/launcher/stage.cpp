@@ -79,11 +79,7 @@ Failure become_member(const Stage& self, const Message& message, int barrier) {
   for (std::size_t entry = 1; entry < message.descriptor_count; ++entry) {
     LAUNCHER_TRY(enter_limits(message.descriptors[entry], 1));
   }
-  LAUNCHER_TRY(take_identity(spec.settings.inside_id));
-  LAUNCHER_TRY(check("setsid", setsid()));
-  LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
-  LAUNCHER_TRY(set_names(spec.hostname));
-  LAUNCHER_TRY(raise_loopback());
+  LAUNCHER_TRY(settle_in(spec.settings.inside_id, spec.hostname));
   LAUNCHER_TRY(complete_root(spec, Proc::of_new_namespaces));
   LAUNCHER_TRY(drop_privileges(spec));
   return execute_init(self.executable);
@@ -201,12 +197,7 @@ Failure become_stage(const FirstProcess& first) {
   self.spec = &spec;
   LAUNCHER_TRY(enter_limits(wire::kFirstEntryFd, spec.settings.entries));
   LAUNCHER_TRY(wait_at(first.barrier));
-  LAUNCHER_TRY(take_identity(spec.settings.inside_id));
-  LAUNCHER_TRY(die_with_parent());
-  LAUNCHER_TRY(check("setsid", setsid()));
-  LAUNCHER_TRY(check("unshare cgroup namespace", unshare(CLONE_NEWCGROUP)));
-  LAUNCHER_TRY(set_names(spec.hostname));
-  LAUNCHER_TRY(raise_loopback());
+  LAUNCHER_TRY(settle_in(spec.settings.inside_id, spec.hostname));
   LAUNCHER_TRY(build_stage_root(spec, first.trees));
   LAUNCHER_TRY(close_inherited(first.program, self.executable));
   LAUNCHER_TRY(watch_children(self.children));
