@@ -17,10 +17,12 @@ namespace {
 // error, because two readers of one message must never disagree.
 class Builder {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): names that Boost looks for
   static constexpr std::size_t max_object_size = Object::max_size();
   static constexpr std::size_t max_array_size = Array::max_size();
   static constexpr std::size_t max_key_size = boost::json::string::max_size();
   static constexpr std::size_t max_string_size = boost::json::string::max_size();
+  // NOLINTEND(readability-identifier-naming)
 
   using View = boost::json::string_view;
   using ErrorCode = boost::json::error_code;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "io/pipe.h"
 #include "io/stream.h"
 #include "io/wait.h"
 #include "launcher/kernel.h"
@@ -48,17 +49,6 @@ TemplateSpec template_spec(std::string program = kTemplate) {
   return spec;
 }
 
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Pipe make_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 /// A fork that waits for its code.
 struct Fork {
   std::unique_ptr<Sandbox> sandbox;
@@ -76,16 +66,16 @@ class TemplateTest : public SandboxTest {
   }
 
   static io::Task<Result<Fork>> fork_task(Template* from) {
-    Pipe input = make_pipe();
-    Pipe output = make_pipe();
+    io::Pipe input = io::make_pipe().value();
+    io::Pipe output = io::make_pipe().value();
     ForkSpec spec;
-    spec.standard_input = std::move(input.read_end);
-    spec.standard_error = UniqueFd(::fcntl(output.write_end.get(), F_DUPFD_CLOEXEC, 0));
-    spec.standard_output = std::move(output.write_end);
+    spec.standard_input = std::move(input.read);
+    spec.standard_error = UniqueFd(::fcntl(output.write.get(), F_DUPFD_CLOEXEC, 0));
+    spec.standard_output = std::move(output.write);
     auto sandbox = co_await from->fork(std::move(spec));
     if (!sandbox) co_return std::unexpected(std::move(sandbox).error());
-    co_return Fork{*std::move(sandbox), io::Stream(std::move(input.write_end)),
-                   io::Stream(std::move(output.read_end))};
+    co_return Fork{*std::move(sandbox), io::Stream(std::move(input.write)),
+                   io::Stream(std::move(output.read))};
   }
 
   static io::Task<Result<Ran>> finish_task(Fork fork, std::string code, Milliseconds limit) {
@@ -311,12 +301,12 @@ io::Task<std::string> all_of(io::Stream stream) {
 }
 
 TEST_F(TemplateTest, ItselfHasNoCapabilitiesAndNoNetwork) {
-  Pipe said = make_pipe();
+  io::Pipe said = io::make_pipe().value();
   TemplateSpec spec = template_spec(std::string(kWalls) + "sys.stdout.flush(); os.close(1)\n" + kTemplate);
-  spec.start.standard_output = std::move(said.write_end);
+  spec.start.standard_output = std::move(said.write);
   const auto from = make(std::move(spec));
   ASSERT_TRUE(from);
-  const std::string text = loop_.run_until_done(all_of(io::Stream(std::move(said.read_end))));
+  const std::string text = loop_.run_until_done(all_of(io::Stream(std::move(said.read))));
   EXPECT_THAT(text, HasSubstr("CapEff:\t0000000000000000"));
   EXPECT_THAT(text, HasSubstr("CapBnd:\t0000000000000000"));
   EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1"));

@@ -9,23 +9,13 @@
 #include <fstream>
 #include <iterator>
 
+#include "io/pipe.h"
 #include "io/stream.h"
 
 namespace prims::sandbox::testing {
 namespace {
 
 constexpr std::size_t kMostOutput = 1 << 20;
-
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Pipe make_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 /// Everything up to the end of the pipe.
 io::Task<> collect(io::Stream& stream, std::string& into) {
@@ -73,18 +63,18 @@ io::Task<Result<Ran>> SandboxTest::run_task(Program program) {
   PRIMS_CO_ASSIGN_OR_RETURN(auto sandbox, std::move(made));
   auto attached = co_await sandbox->attach(std::move(program.attachments));
   PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
-  Pipe pipe = make_pipe();
+  io::Pipe pipe = io::make_pipe().value();
   StartSpec start;
   start.argv = std::move(program.argv);
   start.environment = std::move(program.environment);
   start.directory = std::move(program.directory);
-  start.standard_error = UniqueFd(::fcntl(pipe.write_end.get(), F_DUPFD_CLOEXEC, 0));
-  start.standard_output = std::move(pipe.write_end);
+  start.standard_error = UniqueFd(::fcntl(pipe.write.get(), F_DUPFD_CLOEXEC, 0));
+  start.standard_output = std::move(pipe.write);
   start.extra = std::move(program.extra);
   auto started = co_await sandbox->start(std::move(start));
   PRIMS_CO_RETURN_ON_ERROR(std::move(started));
   Ran ran;
-  io::Stream output(std::move(pipe.read_end));
+  io::Stream output(std::move(pipe.read));
   const bool ended = co_await sandbox->ended_by(Deadline::after(program.limit));
   if (!ended) sandbox->kill(TimedOut{program.limit});
   ran.outcome = co_await sandbox->finish();
