@@ -27,8 +27,8 @@ Failure take_null_descriptors();
 /// Blocks every signal; `children` receives a descriptor that is readable when a child has ended.
 Failure watch_children(int& children);
 
-/// Once the id maps are written: identity `id`, a session and a cgroup namespace of its own, names, a loopback
-/// interface that is up; dies with its parent.
+/// Once the id maps are written: identity `id`, a session and a cgroup namespace of its own, names, a
+/// loopback interface that is up; dies with its parent.
 Failure settle_in(std::uint32_t id, std::string_view hostname);
 
 }  // namespace prims::launcher
