@@ -18,6 +18,9 @@ import tempfile
 import threading
 import unittest
 
+# A shell has what runs in the background ignore it, which the interpreters started here would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVER = os.path.join(HERE, "driver.py")
 HELLO, RUN, RESULT, REFUSED = 1, 2, 3, 4
@@ -62,7 +65,6 @@ def environment_of(python, home):
 def with_descriptors(*fds):
     """For the new process: these become 3, 4, ..."""
     def place():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored by what a shell runs in the background
         far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in fds]
         for number, fd in enumerate(far, 3):
             os.dup2(fd, number)
