@@ -1,6 +1,5 @@
 #include "python/conversation.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "io/pipe.h"
 #include "python/environment.h"
 #include "python/running_line.h"
 
@@ -21,17 +21,6 @@ namespace {
 constexpr std::uint64_t kRunId = 1;
 constexpr std::size_t kChunk = std::size_t{64} << 10;
 constexpr std::size_t kMaxDump = std::size_t{64} << 10;
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 /// A descriptor of our own that is readable when `source` is: waiting for it does not touch the flags of
 /// `source`. Invalid for a source that never makes one wait, such as a file.
@@ -60,10 +49,10 @@ Conversation::Conversation(io::Executor executor)
     : tasks_(std::move(executor)), out_(Bytes{0}), err_(Bytes{0}) {}
 
 Result<sandbox::ForkSpec> Conversation::connect() {
-  PRIMS_ASSIGN_OR_RETURN(Pipe input, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(Pipe output, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(Pipe errors, make_pipe());
-  PRIMS_ASSIGN_OR_RETURN(Pipe lines, make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(io::Pipe input, io::make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(io::Pipe output, io::make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(io::Pipe errors, io::make_pipe());
+  PRIMS_ASSIGN_OR_RETURN(io::Pipe lines, io::make_pipe());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
   UniqueFd channel(ends[0]);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "io/pipe.h"
 #include "io/stream.h"
 #include "io/wait.h"
 #include "python/environment.h"
@@ -45,12 +45,11 @@ io::Task<> read_all(std::shared_ptr<Complaint> complaint) {
 }
 
 Result<std::shared_ptr<Complaint>> connect(sandbox::StartSpec& spec) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  PRIMS_ASSIGN_OR_RETURN(io::Pipe pipe, io::make_pipe());
   auto complaint = std::make_shared<Complaint>();
-  complaint->source = io::Stream(UniqueFd(ends[0]));
-  spec.standard_error = UniqueFd(ends[1]);
-  spec.standard_output = UniqueFd(::fcntl(ends[1], F_DUPFD_CLOEXEC, 3));
+  complaint->source = io::Stream(std::move(pipe.read));
+  spec.standard_output = UniqueFd(::fcntl(pipe.write.get(), F_DUPFD_CLOEXEC, 3));
+  spec.standard_error = std::move(pipe.write);
   if (!spec.standard_output) return fail_errno("dup");
   return complaint;
 }
