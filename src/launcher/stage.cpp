@@ -126,12 +126,11 @@ Failure make_member(Stage& self, const Message& message, std::uint32_t slot) {
 // --- serving
 // -------------------------------------------------------------------------------------------------------
 
-void report_end(Stage& self, std::uint32_t slot, int status, const rusage& used) {
+void report_end(Stage& self, std::uint32_t slot, const rusage& used) {
   self.members[slot] = 0;
   wire::Notice notice;
   notice.kind = wire::NoticeKind::ended;
   notice.value = static_cast<std::int32_t>(slot);
-  notice.error = status;
   notice.usage = cpu_usage(used);
   static_cast<void>(send_notice(wire::kInitFd, notice));
 }
@@ -153,7 +152,7 @@ void reap(Stage& self) {
   for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG, &used)) > 0;) {
     if (pid == self.program) report_exit(status, used);
     for (std::uint32_t slot = 0; slot < self.spec->settings.slots; ++slot) {
-      if (self.members[slot] == pid) report_end(self, slot, status, used);
+      if (self.members[slot] == pid) report_end(self, slot, used);
     }
   }
 }

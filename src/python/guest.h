@@ -7,6 +7,7 @@
 #include "io/task.h"
 #include "layers/store.h"
 #include "python/conversation.h"
+#include "python/runner.h"
 #include "sandbox/sandbox.h"
 
 namespace prims::python {
@@ -18,6 +19,12 @@ inline constexpr Milliseconds kDrainTime{200};
 struct Guest {
   std::unique_ptr<sandbox::Sandbox> sandbox;
   std::shared_ptr<Conversation> conversation;  ///< shared with its own Tasks
+};
+
+/// A guest on the way to its call, and how it came about.
+struct Arrival {
+  Guest guest;
+  Path path = Path::plain;
 };
 
 /// Brings up the interpreter in a prepared sandbox, until it waits. False: it did not get there, and the

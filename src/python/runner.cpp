@@ -47,12 +47,6 @@ bool ended_by_itself(const sandbox::Outcome& outcome) {
          std::holds_alternative<sandbox::Signalled>(outcome);
 }
 
-/// A guest on the way to its call.
-struct Arrival {
-  Guest guest;
-  Path path = Path::plain;
-};
-
 class SandboxRunner final : public Runner {
  public:
   SandboxRunner(sandbox::Host& host, layers::Interpreter interpreter, std::unique_ptr<Templates> templates)
@@ -123,7 +117,7 @@ class SandboxRunner final : public Runner {
   io::Task<Result<Arrival>> arrive(std::shared_ptr<Stock> stock, std::string workspace, RunLimits limits) {
     if (stock) {
       auto taken = co_await Stock::take(std::move(stock), std::move(workspace));
-      if (taken) co_return Arrival{std::move(taken->guest), taken->path};
+      if (taken) co_return *std::move(taken);
     }
     const io::Executor executor = co_await io::this_executor;
     auto prepared = co_await host_.prepare(prepare_spec(interpreter_, limits));

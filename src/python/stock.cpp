@@ -59,14 +59,14 @@ Result<std::shared_ptr<Complaint>> connect(sandbox::StartSpec& spec) {
 Stock::Stock(std::string name, RunLimits limits, Scopes scopes)
     : name_(std::move(name)), limits_(limits), scopes_(scopes) {}
 
-io::Task<std::optional<Taken>> Stock::take(std::shared_ptr<Stock> self, std::string workspace) {
+io::Task<std::optional<Arrival>> Stock::take(std::shared_ptr<Stock> self, std::string workspace) {
   const std::vector<sandbox::Attachment> attachments{workspace_attachment(workspace)};
   if (!self->waiting_.empty()) {
     Guest guest = std::move(self->waiting_.front());
     self->waiting_.pop_front();
     guest.conversation->on_end({});
     auto attached = co_await guest.sandbox->attach(attachments);
-    if (attached) co_return Taken{std::move(guest), Path::pool};
+    if (attached) co_return Arrival{std::move(guest), Path::pool};
     log::debug("python: a waiting guest was of no use: {}", attached.error().message);
     self->end(std::move(guest));
   }
@@ -74,7 +74,7 @@ io::Task<std::optional<Taken>> Stock::take(std::shared_ptr<Stock> self, std::str
   auto forked = co_await self->fork();
   if (!forked) co_return std::nullopt;
   auto attached = co_await forked->sandbox->attach(attachments);
-  if (attached) co_return Taken{*std::move(forked), Path::fork};
+  if (attached) co_return Arrival{*std::move(forked), Path::fork};
   log::debug("python: a fork was of no use: {}", attached.error().message);
   self->end(*std::move(forked));
   co_return std::nullopt;

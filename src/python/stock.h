@@ -14,12 +14,6 @@
 
 namespace prims::python {
 
-/// A guest for a call, its workspace attached.
-struct Taken {
-  Guest guest;
-  Path path = Path::pool;
-};
-
 class Stock : public std::enable_shared_from_this<Stock> {
  public:
   /// Where its Tasks run. Both outlive it.
@@ -32,8 +26,9 @@ class Stock : public std::enable_shared_from_this<Stock> {
   Stock(const Stock&) = delete;
   Stock& operator=(const Stock&) = delete;
 
-  /// The guest that has waited longest, else a fresh fork. Nothing when neither can be had.
-  static io::Task<std::optional<Taken>> take(std::shared_ptr<Stock> self, std::string workspace);
+  /// The guest that has waited longest, else a fresh fork, its workspace attached. Nothing when neither can
+  /// be had.
+  static io::Task<std::optional<Arrival>> take(std::shared_ptr<Stock> self, std::string workspace);
 
   /// Starts a template on `layer`, whose lease is held as long as the template or a guest of it lives. What a
   /// program wrote to its standard error is part of the Error.
