@@ -50,7 +50,26 @@ Failure get_ready(Init& self) {
   return send_notice(wire::kInitFd, notice);
 }
 
-void report_exit(int status, const rusage& used, std::uint32_t threads) {
+constexpr std::uint32_t kInitAndProgram = 2;
+
+/// Nothing outlives the program. What it left behind is counted while it is still there (a burst of processes
+/// may be shorter than the pause of whoever samples from outside), killed and reaped. Everything in this pid
+/// namespace is a descendant or has been adopted, so no children left means that nobody is.
+std::uint32_t clear_out() {
+  pid_t reaped = 0;
+  while ((reaped = wait4(-1, nullptr, WNOHANG | __WALL, nullptr)) > 0) {
+  }
+  if (reaped < 0) return kInitAndProgram;
+  const std::uint32_t threads = count_threads() + 1;
+  kill(-1, SIGKILL);
+  while (wait4(-1, nullptr, __WALL, nullptr) > 0) {
+  }
+  return threads;
+}
+
+void report_exit(int status, std::uint32_t threads) {
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
   wire::Notice notice;
   notice.kind = wire::NoticeKind::exited;
   notice.value = status;
@@ -59,23 +78,17 @@ void report_exit(int status, const rusage& used, std::uint32_t threads) {
   static_cast<void>(send_notice(wire::kInitFd, notice));
 }
 
-/// Reaps whoever has ended. True when the program was among them. What it left behind is counted while it is
-/// still there: a burst of processes may be shorter than the pause of whoever samples from outside.
+/// Reaps whoever has ended. True when the program was among them; then this process is the last.
 bool reap(Init& self) {
   signalfd_siginfo info[8];
   static_cast<void>(read(self.children, info, sizeof info));
-  for (;;) {
-    siginfo_t ended{};
-    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return false;
-    const bool program = ended.si_pid == self.program;
-    const std::uint32_t threads = program ? count_threads() : 0;
-    int status = 0;
-    rusage used{};
-    wait4(ended.si_pid, &status, 0, &used);
-    if (!program) continue;
-    report_exit(status, used, threads);
+  int status = 0;
+  for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG | __WALL, nullptr)) > 0;) {
+    if (pid != self.program) continue;
+    report_exit(status, clear_out());
     return true;
   }
+  return false;
 }
 
 /// The program has joined from outside; the one who brought it has ended, so it is a child of this process by

@@ -60,6 +60,7 @@ class FakeSandbox final : public sandbox::Sandbox {
     attachments_ = std::move(attachments);
     co_return Result<>();
   }
+  Result<> watch() override { return {}; }
   io::Task<Result<>> start(sandbox::StartSpec start) override {
     std::vector<sandbox::FileEntry> files;
     for (const auto& file : spec_.root.files) {

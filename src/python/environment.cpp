@@ -51,8 +51,8 @@ sandbox::PrepareSpec prepare_spec(const layers::Interpreter& interpreter, const 
   return spec;
 }
 
-sandbox::Attachment workspace_attachment(const std::string& workspace) {
-  return {workspace, kWorkspacePath, sandbox::Access::read_write};
+sandbox::Attachment workspace_attachment(const Workspace& workspace) {
+  return {workspace.directory, kWorkspacePath, sandbox::Access::read_write, workspace.made};
 }
 
 sandbox::Attachment layer_attachment(const layers::Layer& layer) {

@@ -16,7 +16,7 @@ inline constexpr const char* kProgramFile = "/sandbox/run/main.py";
 /// The sandbox before any call: root with interpreter and driver, limits.
 sandbox::PrepareSpec prepare_spec(const layers::Interpreter& interpreter, const RunLimits& limits);
 
-sandbox::Attachment workspace_attachment(const std::string& workspace);
+sandbox::Attachment workspace_attachment(const Workspace& workspace);
 sandbox::Attachment layer_attachment(const layers::Layer& layer);
 
 /// The interpreter of the layer with the driver in it; descriptors are the caller's to add.

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "python/environment.h"
+
 namespace prims::python {
 namespace {
 
@@ -36,10 +38,11 @@ io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Atta
   co_return greeted;
 }
 
-io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from) {
+io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from, Workspace workspace) {
   const io::Executor executor = co_await io::this_executor;
-  Guest guest{nullptr, std::make_shared<Conversation>(executor)};
+  Guest guest{std::move(workspace), nullptr, std::make_shared<Conversation>(executor)};
   PRIMS_CO_ASSIGN_OR_RETURN(sandbox::ForkSpec ends, guest.conversation->connect());
+  ends.attachments.push_back(workspace_attachment(guest.workspace));
   auto forked = co_await from->fork(std::move(ends));
   PRIMS_CO_ASSIGN_OR_RETURN(guest.sandbox, std::move(forked));
   guest.conversation->listen();

@@ -17,6 +17,7 @@ inline constexpr Milliseconds kDrainTime{200};
 
 /// Whoever holds one ends it: finish() of the sandbox, then of the conversation, before it goes.
 struct Guest {
+  Workspace workspace;  ///< the one it came up with
   std::unique_ptr<sandbox::Sandbox> sandbox;
   std::shared_ptr<Conversation> conversation;  ///< shared with its own Tasks
 };
@@ -24,6 +25,7 @@ struct Guest {
 /// A guest on the way to its call, and how it came about.
 struct Arrival {
   Guest guest;
+  Workspace workspace;  ///< of the call
   Path path = Path::plain;
 };
 
@@ -32,8 +34,8 @@ struct Arrival {
 io::Task<Result<bool>> start_guest(const Guest* guest, std::vector<sandbox::Attachment> attachments,
                                    sandbox::StartSpec spec, StreamOptions streams);
 
-/// A guest that waits; its workspace is not attached.
-io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from);
+/// A guest that waits, in this workspace. Another one may be attached over it.
+io::Task<Result<Guest>> fork_guest(std::shared_ptr<sandbox::Template> from, Workspace workspace);
 
 /// For a guest that gets no call. `lease` is held until every process is gone.
 io::Task<> end_guest(Guest guest, layers::Lease lease);

@@ -20,6 +20,7 @@ namespace {
 using testing_support::make_python;
 using testing_support::Python;
 using testing_support::TempDir;
+using testing_support::temporary_workspaces;
 
 constexpr std::array kPaths = {Path::plain, Path::fork, Path::pool};
 constexpr std::size_t kPoolSize = 4;
@@ -51,9 +52,11 @@ class PathsTest : public testing::Test {
     ASSERT_TRUE(stage_->python);
     const layers::Interpreter& interpreter = stage_->python->interpreter;
     const io::Executor executor = stage_->loop.executor();
-    stage_->runners = {Runner::create(*stage_->host, interpreter),
-                       Runner::create_warm(executor, *stage_->host, interpreter, {.pool_size = 0}),
-                       Runner::create_warm(executor, *stage_->host, interpreter, {.pool_size = kPoolSize})};
+    const WorkspaceSource source = temporary_workspaces(*stage_->host);
+    stage_->runners = {
+        Runner::create(*stage_->host, interpreter, source),
+        Runner::create_warm(executor, *stage_->host, interpreter, source, {.pool_size = 0}),
+        Runner::create_warm(executor, *stage_->host, interpreter, source, {.pool_size = kPoolSize})};
   }
   static void TearDownTestSuite() {
     for (const auto& runner : stage_->runners) {
@@ -70,7 +73,7 @@ class PathsTest : public testing::Test {
   RunSpec spec(std::string code) const {
     RunSpec spec;
     spec.code = std::move(code);
-    spec.workspace = workspace_.path();
+    spec.workspace = Workspace{.directory = workspace_.path()};
     spec.layer.directory = stage_->python->layer.path();
     spec.limits.wall = Milliseconds(20'000);
     return spec;
@@ -282,6 +285,20 @@ TEST_F(PathsTest, LimitsHoldEverywhere) {
     ASSERT_TRUE(ran);
     EXPECT_TRUE(std::holds_alternative<sandbox::TimedOut>(ran->outcome)) << to_string(path);
     EXPECT_TRUE(ran->last_line == 1 || ran->last_line == 2);
+  }
+}
+
+TEST_F(PathsTest, ARunThatBringsNoWorkspaceHasANewOne) {
+  for (const Path path : kPaths) {
+    for (int time = 0; time < 2; ++time) {
+      RunSpec spec = this->spec("import os\nprint(os.getcwd(), os.listdir())\nopen('mine', 'w').write('x')");
+      spec.workspace.reset();
+      const auto ran = stage_->loop.run_until_done(stage_->runner(path).run(std::move(spec), nullptr));
+      ASSERT_TRUE(ran) << ran.error().message;
+      EXPECT_EQ(ran->out.head, "/sandbox/data []\n") << to_string(path);
+      EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(ran->workspace.directory) / "mine"));
+      EXPECT_NE(ran->workspace.directory, workspace_.path());
+    }
   }
 }
 

@@ -49,8 +49,12 @@ bool ended_by_itself(const sandbox::Outcome& outcome) {
 
 class SandboxRunner final : public Runner {
  public:
-  SandboxRunner(sandbox::Host& host, layers::Interpreter interpreter, std::unique_ptr<Templates> templates)
-      : host_(host), interpreter_(std::move(interpreter)), templates_(std::move(templates)) {}
+  SandboxRunner(sandbox::Host& host, layers::Interpreter interpreter, WorkspaceSource workspaces,
+                std::unique_ptr<Templates> templates)
+      : host_(host),
+        interpreter_(std::move(interpreter)),
+        workspaces_(std::move(workspaces)),
+        templates_(std::move(templates)) {}
 
   io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) override {
     const Clock::time_point begin = Clock::now();
@@ -62,6 +66,7 @@ class SandboxRunner final : public Runner {
 
     RunResult result;
     result.path = arrival.path;
+    result.workspace = arrival.workspace;
     auto ready = co_await get_ready(&arrival, &spec);
     const bool handed_over = ready && *ready && !(cancellation && cancellation->requested());
     if (handed_over) {
@@ -114,15 +119,21 @@ class SandboxRunner final : public Runner {
     std::shared_ptr<Stock> stock_;  // shared with Templates
   };
 
-  io::Task<Result<Arrival>> arrive(std::shared_ptr<Stock> stock, std::string workspace, RunLimits limits) {
+  io::Task<Result<Arrival>> arrive(std::shared_ptr<Stock> stock, std::optional<Workspace> workspace,
+                                   RunLimits limits) {
     if (stock) {
-      auto taken = co_await Stock::take(std::move(stock), std::move(workspace));
+      auto taken = co_await Stock::take(std::move(stock), workspace);
       if (taken) co_return *std::move(taken);
+    }
+    if (!workspace) {
+      auto made = co_await workspaces_();
+      PRIMS_CO_ASSIGN_OR_RETURN(workspace, std::move(made));
     }
     const io::Executor executor = co_await io::this_executor;
     auto prepared = co_await host_.prepare(prepare_spec(interpreter_, limits));
     PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<sandbox::Sandbox> sandbox, std::move(prepared));
-    co_return Arrival{{std::move(sandbox), std::make_shared<Conversation>(executor)}, Path::plain};
+    Guest guest{*workspace, std::move(sandbox), std::make_shared<Conversation>(executor)};
+    co_return Arrival{std::move(guest), *std::move(workspace), Path::plain};
   }
 
   /// False: the interpreter did not come up, and the outcome says why.
@@ -130,9 +141,10 @@ class SandboxRunner final : public Runner {
     StreamOptions streams = streams_for(*spec, arrival->guest.sandbox.get());
     if (arrival->path != Path::plain) {
       arrival->guest.conversation->capture(std::move(streams));
+      PRIMS_CO_RETURN_ON_ERROR(arrival->guest.sandbox->watch());
       co_return true;
     }
-    std::vector<sandbox::Attachment> attachments{workspace_attachment(spec->workspace),
+    std::vector<sandbox::Attachment> attachments{workspace_attachment(arrival->workspace),
                                                  layer_attachment(spec->layer)};
     co_return co_await start_guest(&arrival->guest, std::move(attachments),
                                    start_spec(spec->limits.sandbox, host_.enforcement()), std::move(streams));
@@ -193,6 +205,7 @@ class SandboxRunner final : public Runner {
 
   sandbox::Host& host_;
   const layers::Interpreter interpreter_;
+  const WorkspaceSource workspaces_;
   const std::unique_ptr<Templates> templates_;  // none: every run is a plain one
 };
 
@@ -210,14 +223,17 @@ std::string_view to_string(Path path) {
   return "plain";
 }
 
-std::unique_ptr<Runner> Runner::create(sandbox::Host& host, layers::Interpreter interpreter) {
-  return std::make_unique<SandboxRunner>(host, std::move(interpreter), nullptr);
+std::unique_ptr<Runner> Runner::create(sandbox::Host& host, layers::Interpreter interpreter,
+                                       WorkspaceSource workspaces) {
+  return std::make_unique<SandboxRunner>(host, std::move(interpreter), std::move(workspaces), nullptr);
 }
 
 std::unique_ptr<Runner> Runner::create_warm(io::Executor executor, sandbox::Host& host,
-                                            layers::Interpreter interpreter, WarmOptions options) {
-  auto templates = std::make_unique<Templates>(std::move(executor), host, interpreter, options);
-  return std::make_unique<SandboxRunner>(host, std::move(interpreter), std::move(templates));
+                                            layers::Interpreter interpreter, WorkspaceSource workspaces,
+                                            WarmOptions options) {
+  auto templates = std::make_unique<Templates>(std::move(executor), host, interpreter, workspaces, options);
+  return std::make_unique<SandboxRunner>(host, std::move(interpreter), std::move(workspaces),
+                                         std::move(templates));
 }
 
 }  // namespace prims::python

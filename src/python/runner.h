@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/empty_tree.h"
 #include "base/unique_fd.h"
 #include "io/cancellation.h"
 #include "io/task.h"
@@ -40,12 +41,21 @@ struct RunLimits {
 /// does not wait for the end of the descriptor, and leaves its flags alone: others may share it.
 using Input = std::variant<std::string, UniqueFd>;
 
+/// A host directory for one run, which becomes kWorkspacePath; files in it belong to Host::workspace_owner().
+struct Workspace {
+  std::string directory;
+  std::shared_ptr<const EmptyTree> made;  ///< if it is new
+  std::shared_ptr<void> keeper;           ///< shared by all who need the directory; may be empty
+};
+
+/// Makes a new one.
+using WorkspaceSource = std::function<io::Task<Result<Workspace>>()>;
+
 struct RunSpec {
   std::string code;                    ///< the exact bytes for the compiler
   std::optional<Input> input;          ///< standard input; none: end of file at once
   std::vector<std::string> arguments;  ///< sys.argv[1:]
-  std::string
-      workspace;  ///< host directory, becomes kWorkspacePath; files in it belong to Host::workspace_owner()
+  std::optional<Workspace> workspace;  ///< none: a new one
   layers::Layer layer;
   RunLimits limits;
   OutputSink on_output;  ///< may be empty
@@ -93,6 +103,7 @@ struct RunTimings {
 
 struct RunResult {
   sandbox::Outcome outcome;
+  Workspace workspace;  ///< in which it ran
   std::optional<PythonError> error;
   std::optional<PythonValue> value;
   Captured out;
@@ -117,12 +128,14 @@ class Runner {
   virtual ~Runner() = default;
 
   /// Every run starts its own interpreter. `host` outlives the runner.
-  static std::unique_ptr<Runner> create(sandbox::Host& host, layers::Interpreter interpreter);
+  static std::unique_ptr<Runner> create(sandbox::Host& host, layers::Interpreter interpreter,
+                                        WorkspaceSource workspaces);
 
   /// With templates and waiting guests, where they can be had; results are the same. The executor is that of
   /// the loop that the runs are on.
   static std::unique_ptr<Runner> create_warm(io::Executor executor, sandbox::Host& host,
-                                             layers::Interpreter interpreter, WarmOptions options);
+                                             layers::Interpreter interpreter, WorkspaceSource workspaces,
+                                             WarmOptions options);
 
   /// An Error is a fault of ours or of the host (SetupFailed is an outcome).
   virtual io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) = 0;

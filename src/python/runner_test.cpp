@@ -24,6 +24,7 @@ using sandbox::Exited;
 using testing_support::make_python;
 using testing_support::Python;
 using testing_support::TempDir;
+using testing_support::temporary_workspaces;
 namespace fs = std::filesystem;
 
 class RunnerTest : public testing::Test {
@@ -50,7 +51,7 @@ class RunnerTest : public testing::Test {
   RunSpec spec(std::string code) const {
     RunSpec spec;
     spec.code = std::move(code);
-    spec.workspace = workspace_.path();
+    spec.workspace = Workspace{.directory = workspace_.path()};
     spec.layer.directory = python_->layer.path();
     spec.limits.wall = Milliseconds(20'000);
     return spec;
@@ -61,7 +62,7 @@ class RunnerTest : public testing::Test {
 
   RunResult run_under(const Python& python, RunSpec spec) {
     spec.layer.directory = python.layer.path();
-    const auto runner = Runner::create(*host_, python.interpreter);
+    const auto runner = Runner::create(*host_, python.interpreter, temporary_workspaces(*host_));
     auto ran = loop_.run_until_done(runner->run(std::move(spec), std::make_shared<io::Cancellation>()));
     EXPECT_TRUE(ran) << ran.error().message;
     return ran ? *std::move(ran) : RunResult{};
@@ -307,7 +308,7 @@ TEST_F(RunnerTest, CancellationEndsEverythingAtOnce) {
     cancelled = Clock::now();
     cancellation->request();
   };
-  const auto runner = Runner::create(*host_, python_->interpreter);
+  const auto runner = Runner::create(*host_, python_->interpreter, temporary_workspaces(*host_));
   const auto ran = loop_.run_until_done(runner->run(std::move(slow), cancellation));
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_TRUE(std::holds_alternative<sandbox::Cancelled>(ran->outcome));
@@ -318,7 +319,7 @@ TEST_F(RunnerTest, CancellationEndsEverythingAtOnce) {
 TEST_F(RunnerTest, CancelledBeforeItBeginsRunsNothing) {
   auto cancellation = std::make_shared<io::Cancellation>();
   cancellation->request();
-  const auto runner = Runner::create(*host_, python_->interpreter);
+  const auto runner = Runner::create(*host_, python_->interpreter, temporary_workspaces(*host_));
   const auto ran = loop_.run_until_done(runner->run(spec("open('ran', 'w')"), cancellation));
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_TRUE(std::holds_alternative<sandbox::Cancelled>(ran->outcome));
@@ -388,7 +389,7 @@ TEST_F(RunnerTest, ALayerThatBreaksPythonIsAnErrorThatSaysSo) {
   }
   RunSpec unlucky = spec("print(1)");
   unlucky.layer.directory = python->layer.path();
-  const auto runner = Runner::create(*host_, python->interpreter);
+  const auto runner = Runner::create(*host_, python->interpreter, temporary_workspaces(*host_));
   const auto ran = loop_.run_until_done(runner->run(std::move(unlucky), nullptr));
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().kind, Kind::unavailable);
@@ -409,7 +410,7 @@ io::Task<> run_many(Runner* runner, std::vector<RunSpec> specs, int* good) {
 }
 
 TEST_F(RunnerTest, ManyAtOnceDoNotMix) {
-  const auto runner = Runner::create(*host_, python_->interpreter);
+  const auto runner = Runner::create(*host_, python_->interpreter, temporary_workspaces(*host_));
   std::vector<RunSpec> specs;
   for (int i = 0; i < 8; ++i) specs.push_back(spec(fmt::format("import time\ntime.sleep(0.05)\n{}", i)));
   int good = 0;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -56,27 +57,38 @@ Result<std::shared_ptr<Complaint>> connect(sandbox::StartSpec& spec) {
 
 }  // namespace
 
-Stock::Stock(std::string name, RunLimits limits, Scopes scopes)
-    : name_(std::move(name)), limits_(limits), scopes_(scopes) {}
+Stock::Stock(std::string name, RunLimits limits, WorkspaceSource workspaces, Scopes scopes)
+    : name_(std::move(name)), limits_(limits), workspaces_(std::move(workspaces)), scopes_(scopes) {}
 
-io::Task<std::optional<Arrival>> Stock::take(std::shared_ptr<Stock> self, std::string workspace) {
-  const std::vector<sandbox::Attachment> attachments{workspace_attachment(workspace)};
-  if (!self->waiting_.empty()) {
+io::Task<std::optional<Arrival>> Stock::take(std::shared_ptr<Stock> self,
+                                             std::optional<Workspace> workspace) {
+  Path path = Path::pool;
+  auto guest = co_await take_waiting(self, workspace);
+  if (!guest && self->works()) {
+    path = Path::fork;
+    auto forked = co_await self->fork(workspace);
+    if (forked) guest = *std::move(forked);
+  }
+  if (!guest) co_return std::nullopt;
+  if (!workspace) workspace = guest->workspace;
+  co_return Arrival{*std::move(guest), *std::move(workspace), path};
+}
+
+io::Task<std::optional<Guest>> Stock::take_waiting(std::shared_ptr<Stock> self,
+                                                   std::optional<Workspace> workspace) {
+  while (!self->waiting_.empty()) {
     Guest guest = std::move(self->waiting_.front());
     self->waiting_.pop_front();
     guest.conversation->on_end({});
-    auto attached = co_await guest.sandbox->attach(attachments);
-    if (attached) co_return Arrival{std::move(guest), Path::pool};
-    log::debug("python: a waiting guest was of no use: {}", attached.error().message);
+    if (workspace) {
+      auto attached = co_await guest.sandbox->attach({workspace_attachment(*workspace)});
+      if (attached) co_return guest;
+      log::debug("python: a waiting guest was of no use: {}", attached.error().message);
+    } else if (::access(guest.workspace.directory.c_str(), F_OK) == 0) {
+      co_return guest;  // else somebody has tidied up the state directory meanwhile
+    }
     self->end(std::move(guest));
   }
-  if (!self->works()) co_return std::nullopt;
-  auto forked = co_await self->fork();
-  if (!forked) co_return std::nullopt;
-  auto attached = co_await forked->sandbox->attach(attachments);
-  if (attached) co_return Arrival{*std::move(forked), Path::fork};
-  log::debug("python: a fork was of no use: {}", attached.error().message);
-  self->end(*std::move(forked));
   co_return std::nullopt;
 }
 
@@ -118,7 +130,7 @@ io::Task<> Stock::fill(std::shared_ptr<Stock> self) {
   [[maybe_unused]] auto slept = co_await io::sleep_until(Deadline::after(kHeadStart));
   while (self->works() && self->waiting_.size() < self->wanted_) {
     const std::shared_ptr<sandbox::Template> from = self->template_;
-    auto forked = co_await self->fork();
+    auto forked = co_await self->fork(std::nullopt);
     if (!forked) break;
     if (self->template_ == from && self->waiting_.size() < self->wanted_) {
       self->park(*std::move(forked));
@@ -130,15 +142,24 @@ io::Task<> Stock::fill(std::shared_ptr<Stock> self) {
 }
 
 /// The caller holds this object.
-io::Task<Result<Guest>> Stock::fork() {
+io::Task<Result<Guest>> Stock::fork(std::optional<Workspace> workspace) {
   const std::shared_ptr<sandbox::Template> from = template_;
-  auto forked = co_await fork_guest(from);
+  auto forked = co_await try_fork(std::move(workspace));
   if (from == template_) {
     const bool full = !forked && forked.error().kind == Kind::exhausted;
     failed_forks_ = forked || full ? 0 : failed_forks_ + 1;
   }
   if (!forked) log::debug("python: no fork of a template: {}", forked.error().message);
   co_return forked;
+}
+
+io::Task<Result<Guest>> Stock::try_fork(std::optional<Workspace> workspace) {
+  const std::shared_ptr<sandbox::Template> from = template_;
+  if (!workspace) {
+    auto made = co_await workspaces_();
+    PRIMS_CO_ASSIGN_OR_RETURN(workspace, std::move(made));
+  }
+  co_return co_await fork_guest(from, *std::move(workspace));
 }
 
 void Stock::park(Guest guest) {

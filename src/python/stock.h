@@ -22,13 +22,14 @@ class Stock : public std::enable_shared_from_this<Stock> {
     io::TaskScope* enders;  ///< what ends guests, in peace
   };
 
-  Stock(std::string name, RunLimits limits, Scopes scopes);
+  Stock(std::string name, RunLimits limits, WorkspaceSource workspaces, Scopes scopes);
   Stock(const Stock&) = delete;
   Stock& operator=(const Stock&) = delete;
 
-  /// The guest that has waited longest, else a fresh fork, its workspace attached. Nothing when neither can
-  /// be had.
-  static io::Task<std::optional<Arrival>> take(std::shared_ptr<Stock> self, std::string workspace);
+  /// The guest that has waited longest, else a fresh fork, in this workspace or one of its own. Nothing when
+  /// neither can be had.
+  static io::Task<std::optional<Arrival>> take(std::shared_ptr<Stock> self,
+                                               std::optional<Workspace> workspace);
 
   /// Starts a template on `layer`, whose lease is held as long as the template or a guest of it lives. What a
   /// program wrote to its standard error is part of the Error.
@@ -56,13 +57,18 @@ class Stock : public std::enable_shared_from_this<Stock> {
   static constexpr int kForksThatMayFail = 3;
 
   static io::Task<> fill(std::shared_ptr<Stock> self);
-  io::Task<Result<Guest>> fork();
+  static io::Task<std::optional<Guest>> take_waiting(std::shared_ptr<Stock> self,
+                                                     std::optional<Workspace> workspace);
+  /// Counts the failures.
+  io::Task<Result<Guest>> fork(std::optional<Workspace> workspace);
+  io::Task<Result<Guest>> try_fork(std::optional<Workspace> workspace);
   void park(Guest guest);
   void lose(const Conversation* conversation);
   void end(Guest guest);
 
   const std::string name_;
   const RunLimits limits_;
+  const WorkspaceSource workspaces_;
   const Scopes scopes_;
   std::shared_ptr<sandbox::Template> template_;  // shared with forks that are under way
   layers::Lease lease_;

@@ -35,9 +35,10 @@ std::string name_of(const layers::Layer& layer, const RunLimits& limits, Weight 
 }  // namespace
 
 Templates::Templates(io::Executor executor, sandbox::Host& host, layers::Interpreter interpreter,
-                     WarmOptions options, Now now)
+                     WorkspaceSource workspaces, WarmOptions options, Now now)
     : host_(host),
       interpreter_(std::move(interpreter)),
+      workspaces_(std::move(workspaces)),
       options_(options),
       now_(std::move(now)),
       makers_(executor),
@@ -53,7 +54,8 @@ std::shared_ptr<Stock> Templates::stock_for(const layers::Layer& layer, const Ru
     if (entries_.size() == kMostEntries) forget_oldest();
     Entry entry;
     entry.weight = weight;
-    entry.stock = std::make_shared<Stock>(std::move(name), limits, Stock::Scopes{&makers_, &enders_});
+    entry.stock =
+        std::make_shared<Stock>(std::move(name), limits, workspaces_, Stock::Scopes{&makers_, &enders_});
     entries_.push_back(std::move(entry));
   }
   entries_.back().used = now_();

@@ -23,8 +23,8 @@ class Templates {
   using Now = std::function<Clock::time_point()>;
 
   /// Both outlive it. stop() comes before its end.
-  Templates(io::Executor executor, sandbox::Host& host, layers::Interpreter interpreter, WarmOptions options,
-            Now now = Clock::now);
+  Templates(io::Executor executor, sandbox::Host& host, layers::Interpreter interpreter,
+            WorkspaceSource workspaces, WarmOptions options, Now now = Clock::now);
   Templates(const Templates&) = delete;
   Templates& operator=(const Templates&) = delete;
 
@@ -68,6 +68,7 @@ class Templates {
 
   sandbox::Host& host_;
   const layers::Interpreter interpreter_;
+  const WorkspaceSource workspaces_;
   const WarmOptions options_;
   const Now now_;
   io::TaskScope makers_;

@@ -12,9 +12,12 @@
 #include "io/wait.h"
 #include "python/ahead.h"
 #include "python/protocol.h"
+#include "python/test_python.h"
 
 namespace prims::python {
 namespace {
+
+using testing_support::temporary_workspaces;
 
 using sandbox::ForkSpec;
 using sandbox::Outcome;
@@ -36,7 +39,8 @@ struct World {
 
 class FakeSandbox final : public sandbox::Sandbox {
  public:
-  FakeSandbox(World* world, ForkSpec ends) : world_(world), ends_(std::move(ends)) {
+  FakeSandbox(World* world, ForkSpec ends)
+      : attached(std::move(ends.attachments)), world_(world), ends_(std::move(ends)) {
     world_->sandboxes.insert(this);
     const std::string hello = encode(Message{FrameType::hello, 0, {}, ""});
     EXPECT_EQ(::write(ends_.extra.front().get(), hello.data(), hello.size()),
@@ -46,9 +50,10 @@ class FakeSandbox final : public sandbox::Sandbox {
 
   io::Task<Result<>> attach(std::vector<sandbox::Attachment> attachments) override {
     if (!world_->attachments_work) co_return fail(Kind::unavailable, "gone");
-    attached = attachments.size();
+    attached.insert(attached.end(), attachments.begin(), attachments.end());
     co_return Result<>();
   }
+  Result<> watch() override { return {}; }
   io::Task<Result<>> start(sandbox::StartSpec) override { co_return Result<>(); }
   io::Task<bool> ended_by(Deadline) override { co_return true; }
   void signal(int) override {}
@@ -57,7 +62,7 @@ class FakeSandbox final : public sandbox::Sandbox {
   sandbox::Usage usage() const override { return {}; }
   UniqueFd take_broker_socket() override { return {}; }
 
-  std::size_t attached = 0;
+  std::vector<sandbox::Attachment> attached;
 
  private:
   World* world_;
@@ -69,7 +74,8 @@ class FakeTemplate final : public sandbox::Template {
   FakeTemplate(World* world, std::shared_ptr<bool> alive) : world_(world), alive_(std::move(alive)) {}
 
   io::Task<Result<std::unique_ptr<sandbox::Sandbox>>> fork(ForkSpec spec) override {
-    if (!*alive_ || !world_->forks_work) co_return fail(Kind::unavailable, "it cannot");
+    if (!*alive_ || !world_->forks_work || !world_->attachments_work)
+      co_return fail(Kind::unavailable, "it cannot");
     ++world_->forks;
     co_return std::make_unique<FakeSandbox>(world_, std::move(spec));
   }
@@ -130,8 +136,8 @@ class TemplatesTest : public testing::Test {
 
   void make(WarmOptions options) {
     stop();
-    templates_ = std::make_unique<Templates>(loop_.executor(), host_, layers::Interpreter{}, options,
-                                             [this] { return now_; });
+    templates_ = std::make_unique<Templates>(loop_.executor(), host_, layers::Interpreter{},
+                                             temporary_workspaces(host_), options, [this] { return now_; });
   }
   void stop() {
     if (!templates_) return;
@@ -143,10 +149,10 @@ class TemplatesTest : public testing::Test {
   /// One call, as the runner makes it.
   std::optional<Path> call(const layers::Layer& layer) {
     const auto stock = templates_->stock_for(layer, RunLimits{}, Weight::heavy);
-    auto taken = loop_.run_until_done(Stock::take(stock, "/workspace"));
+    auto taken = loop_.run_until_done(Stock::take(stock, Workspace{.directory = "/workspace"}));
     std::optional<Path> path;
     if (taken) {
-      EXPECT_EQ(static_cast<FakeSandbox&>(*taken->guest.sandbox).attached, 1U);
+      EXPECT_EQ(static_cast<FakeSandbox&>(*taken->guest.sandbox).attached.back().source, "/workspace");
       path = taken->path;
       loop_.run_until_done(end_guest(std::move(taken->guest), nullptr));
     }
@@ -195,7 +201,7 @@ TEST_F(TemplatesTest, ABurstBeyondThePoolIsForked) {
   const auto stock = templates_->stock_for(base, RunLimits{}, Weight::heavy);
   std::vector<Guest> guests;
   for (int i = 0; i < 10; ++i) {
-    auto taken = loop_.run_until_done(Stock::take(stock, "/workspace"));
+    auto taken = loop_.run_until_done(Stock::take(stock, Workspace{.directory = "/workspace"}));
     ASSERT_TRUE(taken);
     EXPECT_EQ(taken->path, i < 4 ? Path::pool : Path::fork);
     const bool used_before = std::ranges::any_of(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "base/random.h"
 #include "layers/interpreter.h"
+#include "python/runner.h"
 
 namespace prims::python::testing_support {
 
@@ -27,6 +29,18 @@ class TempDir {
  private:
   std::filesystem::path path_;
 };
+
+/// A temporary directory for a sandbox of `host`, and the runner's way to new ones.
+inline io::Task<Result<Workspace>> make_workspace(uid_t owner) {
+  auto directory = std::make_shared<TempDir>();
+  const std::string path = directory->path().string();
+  if (::geteuid() == 0 && ::chown(path.c_str(), owner, owner) != 0) co_return fail_errno("chown");
+  PRIMS_CO_ASSIGN_OR_RETURN(EmptyTree made, EmptyTree::of({path}));
+  co_return Workspace{path, std::make_shared<const EmptyTree>(std::move(made)), std::move(directory)};
+}
+inline WorkspaceSource temporary_workspaces(const sandbox::Host& host) {
+  return [owner = host.workspace_owner()] { return make_workspace(owner); };
+}
 
 /// One Python with a virtual environment of its own as the layer.
 struct Python {

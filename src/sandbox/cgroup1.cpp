@@ -179,8 +179,8 @@ class Cgroup1Group : public LimitGroup {
 
   void kill_all() override { hierarchies_->kill(name_); }
 
-  Result<> watch_directory(std::string path, Bytes limit) override {
-    return directories_.watch(std::move(path), limit);
+  Result<> watch_directory(WatchedDirectory directory) override {
+    return directories_.watch(std::move(directory));
   }
 
   UniqueFd close_directories() override { return directories_.close(); }

@@ -136,9 +136,9 @@ Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes) {
 
 struct DirectoryWatch::State {
   struct Directory {
-    std::string path;
+    WatchedDirectory watched;
     dev_t device = 0;
-    Bytes limit;
+    Clock::time_point since;
     Bytes used;
   };
 
@@ -168,6 +168,18 @@ struct DirectoryWatch::State {
     return std::clamp(kPausePerWalk * spent, kLeastPause, kMostPause);
   }
 
+  /// Every directory is as it was made: then nothing but that is used, whatever a walk has seen on the way.
+  bool is_untouched() {
+    const std::scoped_lock lock(mutex);
+    for (const Directory& directory : directories) {
+      const auto& made = directory.watched.made;
+      if (!made || !made->untouched_since(directory.since)) return false;
+    }
+    for (Directory& directory : directories) directory.used = directory.watched.made->size();
+    closed = true;
+    return true;
+  }
+
   /// False: there are more than `most` entries, and nothing has been recorded of that directory.
   bool walk_last(std::size_t most) {
     const std::size_t count = directory_count();
@@ -187,7 +199,7 @@ struct DirectoryWatch::State {
     dev_t device = 0;
     {
       const std::scoped_lock lock(mutex);
-      path = directories[index].path;
+      path = directories[index].watched.path;
       device = directories[index].device;
     }
     PRIMS_ASSIGN_OR_RETURN(TreeSize size, measure_tree(path, most));
@@ -201,8 +213,9 @@ struct DirectoryWatch::State {
     closed = which == Walk::last;
     Directory& directory = directories[index];
     directory.used = size.bytes;
-    const bool over = size.too_many || size.bytes > directory.limit;
-    if (over && !breach) breach = DiskLimit{directory.limit, size.bytes};
+    const Bytes limit = directory.watched.limit;
+    const bool over = size.too_many || size.bytes > limit;
+    if (over && !breach) breach = DiskLimit{limit, size.bytes};
   }
 };
 
@@ -213,23 +226,24 @@ DirectoryWatch::~DirectoryWatch() {
   state_->stopped = true;
 }
 
-Result<> DirectoryWatch::watch(std::string path, Bytes limit) {
+Result<> DirectoryWatch::watch(WatchedDirectory directory) {
   struct stat status{};
+  const std::string& path = directory.path;
   if (::lstat(path.c_str(), &status) != 0) return fail_errno("stat " + path);
   if (!S_ISDIR(status.st_mode)) return fail_errno("stat " + path, ENOTDIR);
   bool first = false;
   {
     const std::scoped_lock lock(state_->mutex);
     first = state_->directories.empty();
-    state_->directories.push_back({std::move(path), status.st_dev, limit, Bytes{}});
+    state_->directories.push_back({std::move(directory), status.st_dev, Clock::now(), Bytes{}});
   }
-  if (first) walker_.add([state = state_] { return state->walk_all(); });
+  if (first) walker_.add([state = state_] { return state->walk_all(); }, kLeastPause);
   return {};
 }
 
 UniqueFd DirectoryWatch::close() {
   state_->stopped = true;
-  if (state_->directory_count() == 0) return {};
+  if (state_->is_untouched()) return {};
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     state_->walk_last(kMostEntries);  // slower for others, but not left out

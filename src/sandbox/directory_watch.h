@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/empty_tree.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "sandbox/background.h"
@@ -32,6 +33,12 @@ Result<TreeSize> measure_tree(const std::string& path, std::size_t most = kMostE
 /// Used blocks of files on `device` that have no name any more and that one of these processes holds open.
 Bytes measure_nameless(dev_t device, const std::vector<pid_t>& processes);
 
+struct WatchedDirectory {
+  std::string path;
+  Bytes limit;
+  std::shared_ptr<const EmptyTree> made = nullptr;  ///< what it was made as, if it is new
+};
+
 class DirectoryWatch {
  public:
   /// Called on the walker's thread.
@@ -44,11 +51,11 @@ class DirectoryWatch {
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
-  /// More than `limit` below `path` is a breach.
-  Result<> watch(std::string path, Bytes limit);
+  /// More than its limit below the directory is a breach. The first walk is a pause away.
+  Result<> watch(WatchedDirectory directory);
 
   /// Ends the watch with one more walk, for when nobody writes any more. The descriptor becomes readable when
-  /// it is done; there is none when nothing is watched.
+  /// it is done; there is none when nothing needs one.
   UniqueFd close();
 
   std::optional<DiskLimit> breached() const;

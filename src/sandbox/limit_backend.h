@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "sandbox/directory_watch.h"
 #include "sandbox/outcome.h"
 #include "sandbox/rlimits.h"
 #include "sandbox/spec.h"
@@ -59,9 +60,9 @@ class LimitGroup {
   /// Kills every process of the group; the pid namespace's end is the ordinary way.
   virtual void kill_all() = 0;
 
-  /// Counts the bytes below `path` from now on; more than `limit` is a DiskLimit. Walks lag behind what is
-  /// written, see directory_watch.h.
-  virtual Result<> watch_directory(std::string path, Bytes limit) = 0;
+  /// Counts the bytes below the directory from now on; more than its limit is a DiskLimit. Walks lag behind
+  /// what is written, see directory_watch.h.
+  virtual Result<> watch_directory(WatchedDirectory directory) = 0;
 
   /// Measures those directories for the last time, after the last process. The descriptor becomes readable
   /// when it is done; there is none when nothing is watched.

@@ -343,8 +343,8 @@ TEST_P(Limited, BytesBelowADirectory) {
   char name[] = "/tmp/prims-limits-XXXXXX";
   const std::string directory = ::mkdtemp(name);
   const auto limited = group(Limits{});
-  ASSERT_TRUE(limited->watch_directory(directory, mib(1)));
-  EXPECT_FALSE(limited->watch_directory(directory + "/missing", mib(1)));
+  ASSERT_TRUE(limited->watch_directory({directory, mib(1)}));
+  EXPECT_FALSE(limited->watch_directory({directory + "/missing", mib(1)}));
   std::filesystem::create_directories(directory + "/a/b");
   std::ofstream(directory + "/a/b/large") << std::string(2 << 20, 'x');
   const auto breach = poll_for([&] { return limited->breached(); });
@@ -360,7 +360,7 @@ TEST_P(Limited, TheLastMeasurementLeavesNoGap) {
   const std::string directory = ::mkdtemp(name);
   const auto limited = group(Limits{});
   EXPECT_FALSE(limited->close_directories());
-  ASSERT_TRUE(limited->watch_directory(directory, mib(1)));
+  ASSERT_TRUE(limited->watch_directory({directory, mib(1)}));
   std::ofstream(directory + "/large") << std::string(2 << 20, 'x');
   const UniqueFd measured = limited->close_directories();
   pollfd source{measured.get(), POLLIN, 0};
@@ -385,7 +385,7 @@ TEST_P(Limited, BytesOfAFileThatWasDeletedAndIsStillOpen) {
     return 0;
   });
   ASSERT_TRUE(limited->add(child.pid()));
-  ASSERT_TRUE(limited->watch_directory(directory, mib(2)));
+  ASSERT_TRUE(limited->watch_directory({directory, mib(2)}));
   child.go();
   const auto breach = poll_for([&] { return limited->breached(); });
   EXPECT_TRUE(breach && std::holds_alternative<DiskLimit>(*breach));

@@ -48,9 +48,10 @@ void give_pipe(const UniqueFd& fd, uid_t uid) {
 }
 
 void Process::listen(const io::Executor& executor) {
+  executor_ = executor;
   io::spawn(executor, see_to_the_end(shared_from_this()), "end of a sandbox");
+  io::spawn(executor, see_to_the_program(shared_from_this()), "end of a program");
   io::spawn(executor, listen_to_init(shared_from_this()), "init of a sandbox");
-  io::spawn(executor, watch_limits(shared_from_this()), "limits of a sandbox");
 }
 
 // --- what init says
@@ -70,7 +71,7 @@ io::Task<> Process::watch_limits(std::shared_ptr<Process> self) {
   while (!self->finished_.is_set()) {
     auto finished = co_await self->finished_.wait(Deadline::after(kWatchInterval));
     if (finished || finished.error().kind != Kind::timed_out) co_return;
-    if (!self->started_ || self->outcome_) continue;
+    if (self->outcome_) continue;
     if (auto breached = self->holdings_.limits->breached()) self->kill(*std::move(breached));
   }
 }
@@ -130,6 +131,13 @@ void Process::kill_processes() {
   launcher::kernel::pidfd_send_signal(init_pidfd_.get(), SIGKILL);
 }
 
+/// The word of init is enough: it reports when nobody else is left. That it goes itself, with its namespaces,
+/// is nothing anybody waits for.
+io::Task<> Process::see_to_the_program(std::shared_ptr<Process> self) {
+  auto ended = co_await self->program_ended_.wait();
+  if (ended && self->exit_) co_await settle(self);
+}
+
 io::Task<> Process::see_to_the_end(std::shared_ptr<Process> self) {
   co_await self->maker_ended(self);
   if (self->init_pidfd_) {
@@ -139,27 +147,42 @@ io::Task<> Process::see_to_the_end(std::shared_ptr<Process> self) {
   }
   auto closed = co_await self->init_closed_.wait();
   if (!closed) co_return;
+  co_await settle(self);
+  self->let_go();
+}
+
+/// Nobody writes any more. The outcome and the usage are final after this.
+io::Task<> Process::settle(std::shared_ptr<Process> self) {
+  if (std::exchange(self->settling_, true)) {
+    [[maybe_unused]] auto finished = co_await self->finished_.wait();
+    co_return;
+  }
   const bool killed = self->outcome_.has_value();
   const UniqueFd measured = killed ? UniqueFd() : self->holdings_.limits->close_directories();
   if (measured) {
     auto done = co_await io::wait_readable(measured.get(), Deadline::after(kLastWalkTime));
     if (!done) log::warning("sandbox: size of the workspace at the end: {}", done.error().message);
   }
-  self->settle();
+  if (!self->outcome_) self->outcome_ = self->explain(self->natural_outcome());
+  self->take_usage();
+  self->prepared_.set();
+  self->answered_.set();
+  self->finished_.set();
 }
 
-void Process::settle() {
-  if (!outcome_) outcome_ = explain(natural_outcome());
+void Process::take_usage() {
   usage_ = holdings_.limits->usage();
-  if (usage_notice_) {
-    usage_.cpu = std::max(usage_.cpu, cpu_time(usage_notice_->usage));
-    usage_.peak_memory = std::max(usage_.peak_memory, kib(usage_notice_->usage.peak_kib));
+  for (const auto* notice : {&exit_, &usage_notice_}) {
+    if (!*notice) continue;
+    usage_.cpu = std::max(usage_.cpu, cpu_time((*notice)->usage));
+    usage_.peak_memory = std::max(usage_.peak_memory, kib((*notice)->usage.peak_kib));
   }
+}
+
+/// Only when init is gone, too.
+void Process::let_go() {
   holdings_.limits.reset();
   holdings_.lease.reset();
-  prepared_.set();
-  answered_.set();
-  finished_.set();
 }
 
 Outcome Process::natural_outcome() {
@@ -204,11 +227,6 @@ io::Task<Result<>> Process::prepared(std::shared_ptr<Process> self, Deadline dea
 }
 
 io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<Attachment> attachments) {
-  for (const Attachment& attachment : attachments) {
-    if (attachment.access == Access::read_only || self->finished_.is_set()) continue;
-    PRIMS_CO_RETURN_ON_ERROR(
-        self->holdings_.limits->watch_directory(attachment.source, self->holdings_.requested.workspace));
-  }
   self->answered_.reset();
   self->attach_answer_.reset();
   PRIMS_CO_RETURN_ON_ERROR(self->send_attach(attachments));
@@ -217,7 +235,23 @@ io::Task<Result<>> Process::attach(std::shared_ptr<Process> self, std::vector<At
   PRIMS_CO_RETURN_ON_ERROR(std::move(answered));
   if (!self->attach_answer_)
     co_return fail(Kind::unavailable, "the sandbox ended before its directories were attached");
-  co_return self->attach_error(*self->attach_answer_, attachments);
+  PRIMS_CO_RETURN_ON_ERROR(self->attach_error(*self->attach_answer_, attachments));
+  for (Attachment& attachment : attachments) {
+    std::erase_if(self->writable_,
+                  [&](const Attachment& other) { return other.target == attachment.target; });
+    if (attachment.access == Access::read_write) self->writable_.push_back(std::move(attachment));
+  }
+  co_return Result<>();
+}
+
+Result<> Process::watch() {
+  if (finished_.is_set() || std::exchange(watched_, true)) return {};
+  for (const Attachment& attachment : writable_) {
+    PRIMS_RETURN_ON_ERROR(holdings_.limits->watch_directory(
+        {attachment.source, holdings_.requested.workspace, attachment.made}));
+  }
+  io::spawn(executor_, watch_limits(shared_from_this()), "limits of a sandbox");
+  return {};
 }
 
 Result<> Process::attach_error(const Notice& notice, const std::vector<Attachment>& attachments) const {
@@ -244,6 +278,7 @@ io::Task<Result<>> Process::start(std::shared_ptr<Process> self, StartSpec spec)
     descriptors.push_back(fd->get());
   }
   for (const UniqueFd& fd : spec.extra) descriptors.push_back(fd.get());
+  PRIMS_CO_RETURN_ON_ERROR(self->watch());
   self->started_ = true;
   co_return self->init_.send(message, descriptors);
 }
@@ -345,6 +380,7 @@ class Handle final : public Sandbox {
   io::Task<Result<>> attach(std::vector<Attachment> attachments) override {
     return Process::attach(process_, std::move(attachments));
   }
+  Result<> watch() override { return process_->watch(); }
   io::Task<Result<>> start(StartSpec spec) override { return Process::start(process_, std::move(spec)); }
   io::Task<bool> ended_by(Deadline deadline) override { return Process::ended_by(process_, deadline); }
   void signal(int number) override { process_->signal(number); }

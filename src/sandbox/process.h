@@ -41,12 +41,15 @@ class Process : public std::enable_shared_from_this<Process> {
   /// Waits until init is locked down and ready. An Error names the launcher's step that failed.
   static io::Task<Result<>> prepared(std::shared_ptr<Process> self, Deadline deadline);
   static io::Task<Result<>> attach(std::shared_ptr<Process> self, std::vector<Attachment> attachments);
+  Result<> watch();
   static io::Task<Result<>> start(std::shared_ptr<Process> self, StartSpec spec);
   static io::Task<bool> ended_by(std::shared_ptr<Process> self, Deadline deadline);
   static io::Task<Outcome> finish(std::shared_ptr<Process> self);
   void signal(int number);
   void kill(Outcome reason);
   Usage usage() const { return usage_; }
+  /// Nothing of it runs any more, but for an init that is about to end.
+  bool is_over() const { return finished_.is_set(); }
   UniqueFd take_broker_socket() { return std::move(broker_); }
 
  protected:
@@ -81,26 +84,33 @@ class Process : public std::enable_shared_from_this<Process> {
  private:
   static io::Task<> listen_to_init(std::shared_ptr<Process> self);
   static io::Task<> see_to_the_end(std::shared_ptr<Process> self);
+  static io::Task<> see_to_the_program(std::shared_ptr<Process> self);
+  static io::Task<> settle(std::shared_ptr<Process> self);
   static io::Task<> watch_limits(std::shared_ptr<Process> self);
 
-  void settle();
+  void take_usage();
+  void let_go();
   Outcome natural_outcome();
   Outcome explain(Outcome seen);
   Result<> attach_error(const Notice& notice, const std::vector<Attachment>& attachments) const;
 
+  io::Executor executor_;
   Control init_;
   UniqueFd init_pidfd_;
   Holdings holdings_;
   UniqueFd broker_;
+  std::vector<Attachment> writable_;  // one for each target, to be watched
 
   std::optional<Notice> attach_answer_;
-  std::optional<Notice> exit_;          // how the program ended, from init
+  std::optional<Notice> exit_;          // how the program ended, from init, the only one left by then
   std::optional<Notice> usage_notice_;  // of all processes, from the launcher
   std::optional<Outcome> outcome_;
   std::string failure_;  // of the preparation, for a person
   Usage usage_;
   bool ready_ = false;
   bool started_ = false;
+  bool watched_ = false;
+  bool settling_ = false;
 
   io::Event prepared_;
   io::Event answered_;

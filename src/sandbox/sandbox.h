@@ -48,8 +48,13 @@ class Sandbox {
  public:
   virtual ~Sandbox() = default;
 
-  /// Mounts the attachments into the waiting sandbox. Once, before start().
+  /// Mounts the attachments into the waiting sandbox, before it gets anything to do. One that goes where
+  /// another one is covers it.
   virtual io::Task<Result<>> attach(std::vector<Attachment> attachments) = 0;
+
+  /// From now on the limits are looked at that somebody has to look at: for a fork, before it gets something
+  /// to do. start() does so by itself.
+  virtual Result<> watch() = 0;
 
   /// Starts the program: fully locked down (no capabilities, no_new_privs, rlimits, Landlock, seccomp) before
   /// it runs.
@@ -65,7 +70,8 @@ class Sandbox {
   /// Kills everything in the sandbox with this as its outcome, unless it already has one. Returns at once.
   virtual void kill(Outcome reason) = 0;
 
-  /// Waits until every process of the sandbox is gone and returns the outcome (the first one that was set).
+  /// Waits until every process of the sandbox but its init is gone and returns the outcome (the first one
+  /// that was set). Init, which is this program's own, and the namespaces follow by themselves.
   virtual io::Task<Outcome> finish() = 0;
 
   /// Complete after finish().
@@ -83,7 +89,8 @@ class Template {
   /// It ends when the last of its sandboxes has.
   virtual ~Template() = default;
 
-  /// A prepared sandbox in which a fork of the program runs already, so attach() is open and start() is not.
+  /// A prepared sandbox in which a fork of the program runs already, so attach() is open and start() is not;
+  /// watch() is the caller's.
   /// The Error is `exhausted` when as many sandboxes live as TemplateSpec::forks allows.
   virtual io::Task<Result<std::unique_ptr<Sandbox>>> fork(ForkSpec spec) = 0;
 

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/deadline.h"
+#include "base/empty_tree.h"
 #include "base/unique_fd.h"
 
 namespace prims::sandbox {
@@ -93,6 +95,8 @@ struct Attachment {
   std::string source;  ///< absolute path on the host, no symlinks below the state directory
   std::string target;  ///< one of Root::directories
   Access access = Access::read_only;
+  /// What `source` was made as, if it is new: then an untouched one needs no walk to be measured.
+  std::shared_ptr<const EmptyTree> made = nullptr;
 };
 
 /// The program to start in an attached sandbox. It inherits exactly the descriptors named here.
@@ -119,8 +123,9 @@ struct TemplateSpec {
   std::uint32_t forks = 64;      ///< sandboxes at once, at most 128
 };
 
-/// Descriptors of one fork, as in StartSpec.
+/// Descriptors of one fork, as in StartSpec, and what is mounted before it runs.
 struct ForkSpec {
+  std::vector<Attachment> attachments;
   UniqueFd standard_input;
   UniqueFd standard_output;
   UniqueFd standard_error;

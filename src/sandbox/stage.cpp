@@ -209,11 +209,31 @@ io::Task<Result<>> Stage::warmed_up(std::shared_ptr<Stage> self, Deadline deadli
   co_return fail(Kind::unavailable, "the template program ended before it asked for a fork");
 }
 
-io::Task<Result<std::shared_ptr<Member>>> Stage::make_member(std::shared_ptr<Stage> self) {
-  const auto slot = static_cast<std::size_t>(std::ranges::find(self->taken_, false) - self->taken_.begin());
-  if (slot == self->taken_.size()) {
-    co_return fail(Kind::exhausted, fmt::format("all {} sandboxes of a template are in use", slot));
+/// A sandbox whose program has ended, and which is about to follow.
+bool Stage::has_leaving() const {
+  return std::ranges::any_of(members_, [](const std::weak_ptr<Member>& weak) {
+    const auto member = weak.lock();
+    return member && member->is_over();
+  });
+}
+
+io::Task<Result<std::size_t>> Stage::free_slot(std::shared_ptr<Stage> self) {
+  const Deadline deadline = Deadline::after(kAnswerTime);
+  for (;;) {
+    const auto slot = static_cast<std::size_t>(std::ranges::find(self->taken_, false) - self->taken_.begin());
+    if (slot < self->taken_.size()) co_return slot;
+    if (!self->has_leaving() || deadline.passed()) {
+      co_return fail(Kind::exhausted, fmt::format("all {} sandboxes of a template are in use", slot));
+    }
+    self->released_.reset();
+    auto released = co_await self->released_.wait(deadline);
+    if (!released) log::debug("sandbox: wait for room: {}", released.error().message);
   }
+}
+
+io::Task<Result<std::shared_ptr<Member>>> Stage::make_member(std::shared_ptr<Stage> self) {
+  auto found = co_await free_slot(self);
+  PRIMS_CO_ASSIGN_OR_RETURN(const std::size_t slot, std::move(found));
   Holdings holdings;
   holdings.requested = self->plan_.limits;
   PRIMS_CO_ASSIGN_OR_RETURN(holdings.limits, self->plan_.make_group());
@@ -265,6 +285,10 @@ io::Task<Result<std::unique_ptr<Sandbox>>> Stage::fork(std::shared_ptr<Stage> se
   auto made = co_await make_member(self);
   PRIMS_CO_ASSIGN_OR_RETURN(std::shared_ptr<Member> member, std::move(made));
   std::unique_ptr<Sandbox> sandbox = make_sandbox(member);  // kills it when it goes
+  if (!spec.attachments.empty()) {
+    auto attached = co_await Process::attach(member, std::move(spec.attachments));
+    PRIMS_CO_RETURN_ON_ERROR(std::move(attached));
+  }
   auto joined = co_await join(self, std::move(member), std::move(spec));
   PRIMS_CO_RETURN_ON_ERROR(std::move(joined));
   co_return sandbox;
@@ -276,6 +300,7 @@ io::Task<Result<std::unique_ptr<Sandbox>>> Stage::fork(std::shared_ptr<Stage> se
 void Stage::release(std::size_t slot) {
   taken_[slot] = false;
   members_[slot].reset();
+  released_.set();
   if (retired_) retire();
 }
 

@@ -52,6 +52,7 @@ class Stage : public LaunchedProcess {
   };
 
   static io::Task<> listen_to_forks(std::shared_ptr<Stage> self);
+  static io::Task<Result<std::size_t>> free_slot(std::shared_ptr<Stage> self);
   static io::Task<Result<std::shared_ptr<Member>>> make_member(std::shared_ptr<Stage> self);
   static io::Task<Result<>> join(std::shared_ptr<Stage> self, std::shared_ptr<Member> member, ForkSpec spec);
 
@@ -63,6 +64,7 @@ class Stage : public LaunchedProcess {
   void release(std::size_t slot);
   void break_down(std::string_view reason);
   Member* member_in(std::int32_t slot) const;
+  bool has_leaving() const;
 
   Control program_;
   StagePlan plan_;
@@ -71,6 +73,7 @@ class Stage : public LaunchedProcess {
   std::deque<std::shared_ptr<Member>> attaching_;  // answers come in this order
   std::deque<std::shared_ptr<Answer>> joining_;    // shared with the one who waits
   io::Event warm_;
+  io::Event released_;    ///< a slot
   bool waiting_ = false;  ///< the program has asked for its first fork
   bool retired_ = false;
   bool broken_ = false;

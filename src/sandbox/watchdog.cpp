@@ -243,8 +243,8 @@ class WatchdogGroup : public LimitGroup {
 
   void kill_all() override { kill_each(watched_->tree()); }
 
-  Result<> watch_directory(std::string path, Bytes limit) override {
-    return directories_.watch(std::move(path), limit);
+  Result<> watch_directory(WatchedDirectory directory) override {
+    return directories_.watch(std::move(directory));
   }
 
   UniqueFd close_directories() override { return directories_.close(); }

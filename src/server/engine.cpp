@@ -146,11 +146,13 @@ io::Task<Result<>> Engine::start_once() {
   const Workspaces::Options workspaces{host_->workspace_owner(),
                                        calls_ == Calls::many ? settings_.pool_size : 0};
   workspaces_ = std::make_unique<Workspaces>(*state_, workspaces, workers_, background_);
+  python::WorkspaceSource source = [this] { return workspaces_->take(); };
   if (settings_.templates && calls_ == Calls::many) {
     const io::Executor executor = co_await io::this_executor;
-    runner_ = python::Runner::create_warm(executor, *host_, *std::move(interpreter), warm_options(settings_));
+    runner_ = python::Runner::create_warm(executor, *host_, *std::move(interpreter), std::move(source),
+                                          warm_options(settings_));
   } else {
-    runner_ = python::Runner::create(*host_, *std::move(interpreter));
+    runner_ = python::Runner::create(*host_, *std::move(interpreter), std::move(source));
   }
   background_.spawn(sweep(state_.get(), &workers_), "sweep what dead processes left");
   co_return Result<>();
@@ -199,33 +201,37 @@ io::Task<Report> Engine::execute(Call call, std::shared_ptr<io::Cancellation> ca
 
 io::Task<Result<>> Engine::run_in(Environment environment, Call call,
                                   std::shared_ptr<io::Cancellation> cancellation, Report* report) {
-  auto made = co_await workspaces_->take();
-  PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(made));
   python::RunSpec spec;
   spec.code = std::move(call.code);
   spec.input = std::move(call.input);
   spec.arguments = std::move(call.arguments);
-  spec.workspace = workspace->directory().string();
   spec.layer = std::move(environment.layer);
   spec.limits = run_limits(settings_, call.timeout);
   spec.on_output = std::move(call.on_output);
+  const Clock::time_point begin = Clock::now();
   auto ran = co_await runner_->run(std::move(spec), cancellation);
+  PRIMS_CO_ASSIGN_OR_RETURN(report->run, std::move(ran));
 
   const Clock::time_point collecting = Clock::now();
-  auto collect = [output = workspace->output(), copy = std::move(call.copy_output_to),
-                  limit = settings_.workspace_size]() -> Result<session::Artifacts> {
-    session::Artifacts found = session::changed_files(output, {});
-    if (copy && !found.files.empty()) {
-      PRIMS_RETURN_ON_ERROR(session::copy_artifacts(output, found.files, *copy, limit));
-    }
-    return found;
-  };
-  auto artifacts = co_await workers_.run(std::move(collect));
-  workspaces_->give_back(std::move(workspace));
-  PRIMS_CO_ASSIGN_OR_RETURN(report->run, std::move(ran));
-  PRIMS_CO_ASSIGN_OR_RETURN(session::Artifacts found, std::move(artifacts));
-  report->artifacts = std::move(found.files);
-  report->artifacts_incomplete = std::move(found.incomplete);
+  const python::Workspace& workspace = report->run->workspace;
+  const bool empty = workspace.made && workspace.made->untouched_since(begin);
+  if (!empty) {
+    auto collect = [output = session::Workspace::output_of(workspace.directory),
+                    copy = std::move(call.copy_output_to),
+                    limit = settings_.workspace_size]() -> Result<session::Artifacts> {
+      session::Artifacts found = session::changed_files(output, {});
+      if (copy && !found.files.empty()) {
+        PRIMS_RETURN_ON_ERROR(session::copy_artifacts(output, found.files, *copy, limit));
+      }
+      return found;
+    };
+    auto artifacts = co_await workers_.run(std::move(collect));
+    report->run->workspace = {};
+    PRIMS_CO_ASSIGN_OR_RETURN(session::Artifacts found, std::move(artifacts));
+    report->artifacts = std::move(found.files);
+    report->artifacts_incomplete = std::move(found.incomplete);
+  }
+  report->run->workspace = {};
   report->collect = since(collecting);
   co_return Result<>();
 }

@@ -12,7 +12,17 @@ Workspaces::Workspaces(const session::State& state, Options options, io::Workers
                        io::TaskScope& background)
     : state_(state), options_(options), workers_(workers), background_(background) {}
 
-io::Task<Result<std::unique_ptr<session::Workspace>>> Workspaces::take() {
+io::Task<Result<python::Workspace>> Workspaces::take() {
+  auto taken = co_await take_one();
+  PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(taken));
+  python::Workspace given{workspace->directory().string(), workspace->made(), nullptr};
+  given.keeper = std::shared_ptr<session::Workspace>(
+      workspace.release(),
+      [this](session::Workspace* returned) { give_back(std::unique_ptr<session::Workspace>(returned)); });
+  co_return given;
+}
+
+io::Task<Result<std::unique_ptr<session::Workspace>>> Workspaces::take_one() {
   while (!ready_.empty()) {
     std::unique_ptr<session::Workspace> workspace = std::move(ready_.front());
     ready_.pop_front();

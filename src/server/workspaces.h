@@ -8,6 +8,7 @@
 
 #include "io/scope.h"
 #include "io/workers.h"
+#include "python/runner.h"
 #include "session/state.h"
 #include "session/workspace.h"
 
@@ -25,12 +26,12 @@ class Workspaces {
   Workspaces(const Workspaces&) = delete;
   Workspaces& operator=(const Workspaces&) = delete;
 
-  io::Task<Result<std::unique_ptr<session::Workspace>>> take();
-
-  /// Removes one in the background, and makes others for later calls.
-  void give_back(std::unique_ptr<session::Workspace> workspace);
+  /// When its last keeper goes it is removed in the background, and others are made for later calls.
+  io::Task<Result<python::Workspace>> take();
 
  private:
+  io::Task<Result<std::unique_ptr<session::Workspace>>> take_one();
+  void give_back(std::unique_ptr<session::Workspace> workspace);
   static io::Task<> replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace);
 
   const session::State& state_;

@@ -31,6 +31,9 @@ Result<std::unique_ptr<Workspace>> Workspace::create(const State& state, uid_t o
   PRIMS_RETURN_ON_ERROR(make_owned(made->directory_, owner));
   PRIMS_RETURN_ON_ERROR(make_owned(made->directory_ / kOutput, owner));
   PRIMS_RETURN_ON_ERROR(make_owned(made->directory_ / kMounts, owner));
+  PRIMS_ASSIGN_OR_RETURN(EmptyTree tree,
+                         EmptyTree::of({made->directory_, made->output(), made->directory_ / kMounts}));
+  made->made_ = std::make_shared<const EmptyTree>(std::move(tree));
   return made;
 }
 

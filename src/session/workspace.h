@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/empty_tree.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -28,7 +29,13 @@ class Workspace {
   ~Workspace();
 
   const std::filesystem::path& directory() const { return directory_; }
-  std::filesystem::path output() const { return directory_ / kOutput; }
+  std::filesystem::path output() const { return output_of(directory_); }
+  static std::filesystem::path output_of(const std::filesystem::path& directory) {
+    return directory / kOutput;
+  }
+
+  /// As it was made.
+  const std::shared_ptr<const EmptyTree>& made() const { return made_; }
 
   /// Removes the tree on a worker, whatever the guest left in it. No process of the guest may live any more.
   /// This object outlives the Task.
@@ -38,6 +45,7 @@ class Workspace {
   explicit Workspace(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::filesystem::path directory_;
+  std::shared_ptr<const EmptyTree> made_;  // shared with whoever measures it
   bool removed_ = false;
 };
 
