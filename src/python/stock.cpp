@@ -81,7 +81,8 @@ io::Task<std::optional<Guest>> Stock::take_waiting(std::shared_ptr<Stock> self,
     self->waiting_.pop_front();
     guest.conversation->on_end({});
     if (workspace) {
-      auto attached = co_await guest.sandbox->attach({workspace_attachment(*workspace)});
+      const std::vector<sandbox::Attachment> attachments{workspace_attachment(*workspace)};
+      auto attached = co_await guest.sandbox->attach(attachments);
       if (attached) co_return guest;
       log::debug("python: a waiting guest was of no use: {}", attached.error().message);
     } else if (::access(guest.workspace.directory.c_str(), F_OK) == 0) {
