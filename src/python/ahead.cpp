@@ -58,18 +58,34 @@ std::string distribution_of(std::string_view package) {
   return name;
 }
 
-}  // namespace
+constexpr std::size_t kMostKept = 64;
 
-/// A package that imports what was imported ahead is as good a reason as the module itself.
-Weight weight_of(std::string_view code, std::span<const std::string> packages) {
+/// What a program mentions that is better off with imports ahead: a package that imports what was imported
+/// ahead is as good a reason as the module itself.
+std::vector<std::string> heavy_names(std::span<const std::string> packages) {
   std::vector<std::string> names;
   for (const std::string& module : imports_ahead(packages, Weight::heavy).modules) {
     names.push_back(module.substr(0, module.find('.')));
   }
-  if (names.empty()) return Weight::light;
+  if (names.empty()) return names;
   std::ranges::copy(modules_of(packages), std::back_inserter(names));
   std::ranges::sort(names);
-  return mentions_any(code, names) ? Weight::heavy : Weight::light;
+  return names;
+}
+
+}  // namespace
+
+Weight weight_of(std::string_view code, std::span<const std::string> packages) {
+  return mentions_any(code, heavy_names(packages)) ? Weight::heavy : Weight::light;
+}
+
+Weight Scales::weigh(std::string_view code, const layers::Layer& layer) {
+  auto known = heavy_names_.find(layer.directory.native());
+  if (known == heavy_names_.end()) {
+    if (heavy_names_.size() == kMostKept) heavy_names_.clear();
+    known = heavy_names_.emplace(layer.directory.native(), heavy_names(layer.packages)).first;
+  }
+  return mentions_any(code, known->second) ? Weight::heavy : Weight::light;
 }
 
 Ahead imports_ahead(std::span<const std::string> packages, Weight weight) {

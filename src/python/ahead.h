@@ -1,12 +1,14 @@
 // Which modules a template imports before any program asks for them.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "layers/store.h"
 
 namespace prims::python {
 
@@ -16,6 +18,15 @@ enum class Weight { light, heavy };
 
 /// What serves this program best, in a layer with these packages.
 Weight weight_of(std::string_view code, std::span<const std::string> packages);
+
+/// The same for many programs: what it derives from a layer's packages is kept, for the layers used last.
+class Scales {
+ public:
+  Weight weigh(std::string_view code, const layers::Layer& layer);
+
+ private:
+  std::map<std::string, std::vector<std::string>> heavy_names_;  ///< by the directory of the layer
+};
 
 struct Ahead {
   std::vector<std::string> modules;  ///< in the order of their import: what is wanted most comes first

@@ -6,9 +6,9 @@
 #include <sys/uio.h>
 
 #include <csignal>
+#include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 #include "io/pipe.h"
@@ -21,6 +21,16 @@ namespace {
 constexpr std::uint64_t kRunId = 1;
 constexpr std::size_t kChunk = std::size_t{64} << 10;
 constexpr std::size_t kMaxDump = std::size_t{64} << 10;
+
+/// Not zeroed.
+class Buffer {
+ public:
+  std::span<char> span() const { return {bytes_.get(), kChunk}; }
+  const char* data() const { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(kChunk);
+};
 
 /// A descriptor of our own that is readable when `source` is: waiting for it does not touch the flags of
 /// `source`. Invalid for a source that never makes one wait, such as a file.
@@ -72,22 +82,27 @@ Result<sandbox::ForkSpec> Conversation::connect() {
 
 void Conversation::listen() {
   tasks_.spawn(read_channel(shared_from_this()), "private descriptor of a run");
+  tasks_.spawn(pump(shared_from_this(), Stream::out), "standard output of a run");
+  tasks_.spawn(pump(shared_from_this(), Stream::err), "standard error of a run");
 }
 
 void Conversation::capture(StreamOptions options) {
   options_ = std::move(options);
   out_ = Capture(options_.shown);
   err_ = Capture(options_.shown);
-  tasks_.spawn(pump(shared_from_this(), Stream::out), "standard output of a run");
-  tasks_.spawn(pump(shared_from_this(), Stream::err), "standard error of a run");
+  captured_.set();
 }
 
 io::Task<> Conversation::pump(std::shared_ptr<Conversation> self, Stream which) {
   io::Stream& stream = which == Stream::out ? self->output_ : self->errors_;
   Capture& capture = which == Stream::out ? self->out_ : self->err_;
-  std::vector<char> buffer(kChunk);
+  auto spoken = co_await stream.readable(Deadline::never());
+  if (!spoken) co_return;
+  auto captured = co_await self->captured_.wait();
+  if (!captured || !self->options_.on_overflow) co_return;
+  const Buffer buffer;  // only now: many a stream stays silent
   for (;;) {
-    auto size = co_await stream.read_some(buffer, Deadline::never());
+    auto size = co_await stream.read_some(buffer.span(), Deadline::never());
     if (!size || *size == 0) co_return;
     const std::string_view bytes(buffer.data(), *size);
     capture.add(bytes);
@@ -108,14 +123,14 @@ io::Task<> Conversation::relay(std::shared_ptr<Conversation> self, UniqueFd sour
   UniqueFd watcher = watch(source);
   const bool may_wait = watcher.valid();
   self->source_ = io::Stream(std::move(watcher));
-  std::vector<char> buffer(kChunk);
+  const Buffer buffer;
   for (;;) {
     if (may_wait) {
       auto ready = co_await self->source_.readable(Deadline::never());
       if (!ready) break;
     }
     const ssize_t got =
-        may_wait ? read_now(source, buffer) : ::read(source.get(), buffer.data(), buffer.size());
+        may_wait ? read_now(source, buffer.span()) : ::read(source.get(), buffer.data(), kChunk);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got < 0) log::warning("standard input: {}", fail_errno("read").error().message);
     if (got <= 0) break;
@@ -127,9 +142,9 @@ io::Task<> Conversation::relay(std::shared_ptr<Conversation> self, UniqueFd sour
 }
 
 io::Task<> Conversation::read_channel(std::shared_ptr<Conversation> self) {
-  std::vector<char> buffer(kChunk);
+  const Buffer buffer;
   for (;;) {
-    auto size = co_await self->channel_.read_some(buffer, Deadline::never());
+    auto size = co_await self->channel_.read_some(buffer.span(), Deadline::never());
     if (!size || *size == 0) break;
     self->reader_.feed(std::string_view(buffer.data(), *size));
     auto message = self->reader_.next();
@@ -183,9 +198,9 @@ io::Task<std::optional<int>> Conversation::ask_line(std::shared_ptr<Conversation
                                                     sandbox::Sandbox* sandbox, Deadline deadline) {
   sandbox->signal(line_signal());
   std::string dump;
-  std::vector<char> buffer(kChunk);
+  const Buffer buffer;
   while (dump.size() < kMaxDump) {
-    auto size = co_await self->lines_.read_some(buffer, deadline);
+    auto size = co_await self->lines_.read_some(buffer.span(), deadline);
     if (!size || *size == 0) break;
     dump.append(buffer.data(), *size);
     if (const auto line = running_line(dump, kProgramFile)) co_return line;
@@ -194,6 +209,7 @@ io::Task<std::optional<int>> Conversation::ask_line(std::shared_ptr<Conversation
 }
 
 io::Task<> Conversation::finish(std::shared_ptr<Conversation> self, Deadline deadline) {
+  self->captured_.set();
   self->input_.close();
   self->source_.close();
   auto joined = co_await self->tasks_.join(deadline);

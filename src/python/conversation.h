@@ -33,15 +33,15 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   /// Makes the pipes; the guest's ends are the result.
   Result<sandbox::ForkSpec> connect();
 
-  /// Reads the private descriptor from now on.
+  /// Reads the private descriptor from now on, and waits for the standard streams.
   void listen();
 
   /// Called once, when the guest has closed the private descriptor or is not understood any more. An empty
   /// function takes it back.
   void on_end(std::function<void()> action) { on_end_ = std::move(action); }
 
-  /// Reads the standard streams from now on: before the guest gets its call. A guest that waits writes
-  /// nothing.
+  /// What becomes of the standard streams, which are read from now on: before the guest gets its call. A
+  /// guest that waits writes nothing.
   void capture(StreamOptions options);
 
   /// Waits until the interpreter is up. False: it ended, said something else, or did not say it in time.
@@ -77,6 +77,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   void on_message(const Message& message);
 
   StreamOptions options_;
+  io::Event captured_;  ///< there are options
   std::function<void()> on_end_;
   io::TaskScope tasks_;
   io::Stream input_, output_, errors_, channel_, lines_;

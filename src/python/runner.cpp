@@ -58,7 +58,7 @@ class SandboxRunner final : public Runner {
 
   io::Task<Result<RunResult>> run(RunSpec spec, std::shared_ptr<io::Cancellation> cancellation) override {
     const Clock::time_point begin = Clock::now();
-    const Use use(templates_.get(), spec);
+    const Use use(templates_.get(), spec, scales_.weigh(spec.code, spec.layer));
     auto arrived = co_await arrive(use.stock(), spec.workspace, spec.limits);
     PRIMS_CO_ASSIGN_OR_RETURN(const Arrival arrival, std::move(arrived));
     const Guest& guest = arrival.guest;
@@ -100,9 +100,9 @@ class SandboxRunner final : public Runner {
   /// Tells when a run leaves the machine to others.
   class Use {
    public:
-    Use(Templates* templates, const RunSpec& spec) : templates_(templates), layer_(spec.layer) {
-      if (templates == nullptr) return;
-      stock_ = templates->stock_for(spec.layer, spec.limits, weight_of(spec.code, spec.layer.packages));
+    Use(Templates* templates, const RunSpec& spec, Weight weight)
+        : templates_(templates), layer_(spec.layer) {
+      if (templates != nullptr) stock_ = templates->stock_for(spec.layer, spec.limits, weight);
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -206,6 +206,7 @@ class SandboxRunner final : public Runner {
   sandbox::Host& host_;
   const layers::Interpreter interpreter_;
   const WorkspaceSource workspaces_;
+  Scales scales_;
   const std::unique_ptr<Templates> templates_;  // none: every run is a plain one
 };
 

@@ -31,9 +31,9 @@ Background::~Background() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Background::add(Job job, Milliseconds delay) {
+void Background::add(Job job) {
   const std::scoped_lock lock(mutex_);
-  entries_.push_back({Clock::now() + delay, std::move(job)});
+  entries_.push_back({Clock::now(), std::move(job)});
   if (!thread_.joinable()) {
     const SignalsBlocked blocked;
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });

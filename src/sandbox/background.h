@@ -23,9 +23,8 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  /// Callable from any thread; the thread starts with the first job. `delay` is the pause before the first
-  /// time.
-  void add(Job job, Milliseconds delay = Milliseconds(0));
+  /// Callable from any thread; the thread starts with the first job.
+  void add(Job job);
 
  private:
   struct Entry {

@@ -231,13 +231,8 @@ Result<> DirectoryWatch::watch(WatchedDirectory directory) {
   const std::string& path = directory.path;
   if (::lstat(path.c_str(), &status) != 0) return fail_errno("stat " + path);
   if (!S_ISDIR(status.st_mode)) return fail_errno("stat " + path, ENOTDIR);
-  bool first = false;
-  {
-    const std::scoped_lock lock(state_->mutex);
-    first = state_->directories.empty();
-    state_->directories.push_back({std::move(directory), status.st_dev, Clock::now(), Bytes{}});
-  }
-  if (first) walker_.add([state = state_] { return state->walk_all(); }, kLeastPause);
+  const std::scoped_lock lock(state_->mutex);
+  state_->directories.push_back({std::move(directory), status.st_dev, Clock::now(), Bytes{}});
   return {};
 }
 
@@ -262,8 +257,10 @@ UniqueFd DirectoryWatch::close() {
   return UniqueFd(ends[0]);
 }
 
-std::optional<DiskLimit> DirectoryWatch::breached() const {
+std::optional<DiskLimit> DirectoryWatch::breached() {
   const std::scoped_lock lock(state_->mutex);
+  const bool wanted = !state_->directories.empty() && !state_->stopped;
+  if (wanted && !std::exchange(walks_, true)) walker_.add([state = state_] { return state->walk_all(); });
   return state_->breach;
 }
 

@@ -51,14 +51,14 @@ class DirectoryWatch {
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
-  /// More than its limit below the directory is a breach. The first walk is a pause away.
+  /// More than its limit below the directory is a breach. Walks begin with the first look at breached().
   Result<> watch(WatchedDirectory directory);
 
   /// Ends the watch with one more walk, for when nobody writes any more. The descriptor becomes readable when
   /// it is done; there is none when nothing needs one.
   UniqueFd close();
 
-  std::optional<DiskLimit> breached() const;
+  std::optional<DiskLimit> breached();
 
   /// Of all directories, at the last walk.
   Bytes used() const;
@@ -68,6 +68,7 @@ class DirectoryWatch {
 
   Background& walker_;
   Background& closer_;
+  bool walks_ = false;
   std::shared_ptr<State> state_;  // shared with the jobs on these threads, which may end after this
 };
 

@@ -73,7 +73,7 @@ class LimitBackend {
  public:
   virtual ~LimitBackend() = default;
 
-  /// `name` is a file name, unique among the living groups of this process.
+  /// `name` is a file name that this process has not used before.
   virtual Result<std::unique_ptr<LimitGroup>> make_group(std::string_view name, const Limits& limits) = 0;
 
   virtual Enforcement enforcement() const = 0;

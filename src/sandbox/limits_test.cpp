@@ -528,10 +528,24 @@ TEST_F(Cgroup1, AChildJoinsByItself) {
   EXPECT_TRUE(WIFSIGNALED(child.wait()));
 }
 
-TEST_F(Cgroup1, NamesAreUniqueAmongTheLiving) {
+TEST_F(Cgroup1, ANewGroupCountsFromTheBeginning) {
   const auto backend = make_cgroup1_backend().value();
-  const auto limited = backend->make_group("same", Limits{}).value();
-  EXPECT_FALSE(backend->make_group("same", Limits{}));
+  for (int time = 0; time < 3; ++time) {
+    Limits limits;
+    limits.processes = 20 + static_cast<std::uint32_t>(time % 2);
+    const auto limited = backend->make_group("turn-" + std::to_string(time), limits).value();
+    EXPECT_EQ(limited->usage().cpu.count(), 0);
+    EXPECT_LT(limited->usage().peak_memory, mib(5));
+    EXPECT_FALSE(limited->breached());
+    Child child([] {
+      const auto* page = static_cast<char*>(take(16 << 20));
+      return page == MAP_FAILED ? 1 : 0;
+    });
+    ASSERT_TRUE(limited->add(child.pid()));
+    child.go();
+    EXPECT_EQ(WEXITSTATUS(child.wait()), 0);
+    EXPECT_GE(limited->usage().peak_memory, mib(16));
+  }
 }
 
 }  // namespace
