@@ -75,10 +75,6 @@ std::vector<std::string> heavy_names(std::span<const std::string> packages) {
 
 }  // namespace
 
-Weight weight_of(std::string_view code, std::span<const std::string> packages) {
-  return mentions_any(code, heavy_names(packages)) ? Weight::heavy : Weight::light;
-}
-
 Weight Scales::weigh(std::string_view code, const layers::Layer& layer) {
   auto known = heavy_names_.find(layer.directory.native());
   if (known == heavy_names_.end()) {

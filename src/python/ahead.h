@@ -16,12 +16,10 @@ namespace prims::python {
 /// one are smaller, and do not have them ready.
 enum class Weight { light, heavy };
 
-/// What serves this program best, in a layer with these packages.
-Weight weight_of(std::string_view code, std::span<const std::string> packages);
-
-/// The same for many programs: what it derives from a layer's packages is kept, for the layers used last.
+/// Keeps what it derives from the packages of a layer.
 class Scales {
  public:
+  /// What serves this program best.
   Weight weigh(std::string_view code, const layers::Layer& layer);
 
  private:

@@ -11,6 +11,12 @@ using ::testing::IsEmpty;
 const std::vector<std::string> kBase = {"numpy==2.4.6", "pandas==3.0.0", "python-dateutil==2.9",
                                         "some-Tool==1.0"};
 
+Weight weight_of(std::string_view code, std::vector<std::string> packages) {
+  layers::Layer layer;
+  layer.packages = std::move(packages);
+  return Scales().weigh(code, layer);
+}
+
 TEST(Ahead, KnowsWhatAHeavyTemplateImports) {
   const Ahead ahead = imports_ahead(kBase, Weight::heavy);
   EXPECT_THAT(ahead.modules, Contains("numpy"));

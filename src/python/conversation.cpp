@@ -130,7 +130,7 @@ io::Task<> Conversation::relay(std::shared_ptr<Conversation> self, UniqueFd sour
       if (!ready) break;
     }
     const ssize_t got =
-        may_wait ? read_now(source, buffer.span()) : ::read(source.get(), buffer.data(), kChunk);
+        may_wait ? read_now(source, buffer.span()) : ::read(source.get(), buffer.span().data(), kChunk);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got < 0) log::warning("standard input: {}", fail_errno("read").error().message);
     if (got <= 0) break;
