@@ -31,7 +31,7 @@ class Channel:
     """Frames to and from the host: a header of 16 bytes, a JSON object, raw bytes."""
 
     def __init__(self, fd):
-        self.fd = hide(fd)
+        self.fd = fd
         self.identity = self.look()
         self.line_fd, self.received = None, ()
 

@@ -18,7 +18,7 @@ import _ast  # noqa: E402
 import _signal  # noqa: E402
 import faulthandler  # noqa: E402
 from _signal import pthread_sigmask  # noqa: E402
-from posix import O_CLOEXEC, O_WRONLY, chdir, close, getpid  # noqa: E402
+from posix import O_CLOEXEC, O_CREAT, O_TRUNC, O_WRONLY, chdir, close, getpid, stat, write  # noqa: E402
 from posix import open as open_fd  # noqa: E402
 
 from channel import HELLO, RESULT, RUN, Channel, hide, to_json  # noqa: E402
@@ -110,7 +110,7 @@ def show_uncaught(error):
 
 def start_up():
     """Everything that no call has a say in. After this the process may wait for as long as it likes."""
-    channel = Channel(CHANNEL_FD)
+    channel = Channel(hide(CHANNEL_FD))
     try:
         channel.line_fd = hide(LINE_FD)
         faulthandler.register(LINE_SIGNAL, channel.line_fd, all_threads=False)
@@ -131,19 +131,6 @@ for name in sorted(names):
     print(name, names[name], '%d %s' % (len(names), name))
 (names, sys.maxsize)
 """
-
-
-def rehearse():
-    """Goes the way of a call with a harmless program: its first steps in a process, and in a fork, are the slow ones."""
-    out, nowhere = sys.stdout, open_fd("/dev/null", O_WRONLY | O_CLOEXEC)
-    sys.stdout = write_through(out, nowhere, "<stdout>")
-    try:
-        codes = compile_program(REHEARSAL, "main.py")
-        value = program_runner(codes)(codes, make_main("main.py").__dict__)
-        to_json({"value": describe_value(value)})
-    finally:
-        sys.stdout = out
-        close(nowhere)
 
 
 def rehearse_failing():
@@ -168,17 +155,42 @@ def take_call(channel, source):
     return frame[1:]
 
 
-def lay_out(path, source, workspace, arguments):
-    """Makes the process look like `python main.py` in the workspace; returns the namespace of `__main__`."""
-    chdir(workspace)
-    with open(path, "wb") as file:
-        file.write(source)
-    sys.argv[:] = [path] + arguments
-    if hasattr(sys, "orig_argv"):
-        sys.orig_argv = [sys.executable] + sys.argv
-    link_font_cache()
-    distrust_bytecode(workspace)
-    return make_main(path).__dict__
+def identity(directory):
+    """Tells a directory from another one that is mounted over it, or that was used meanwhile."""
+    try:
+        seen = stat(directory)
+        return seen.st_dev, seen.st_ino, seen.st_ctime_ns
+    except OSError:
+        return None
+
+
+class Stage:
+    """What makes the process look like `python main.py` in the workspace, but for the program itself."""
+
+    def __init__(self, path, workspace):
+        self.path, self.workspace, self.seen = path, workspace, identity(workspace)
+        chdir(workspace)
+        link_font_cache()
+        self.hook = distrust_bytecode(workspace)
+        self.file = open_fd(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        self.namespace = make_main(path).__dict__
+
+    def is_for(self, path, workspace):
+        return path == self.path and workspace == self.workspace and self.seen == identity(workspace) is not None
+
+    def strike(self):
+        """For another one to take its place."""
+        close(self.file)
+        sys.path_hooks.remove(self.hook)
+
+    def bring(self, source, arguments):
+        while source:
+            source = source[write(self.file, source):]
+        close(self.file)
+        sys.argv[:] = [self.path] + arguments
+        if hasattr(sys, "orig_argv"):
+            sys.orig_argv = [sys.executable] + sys.argv
+        return self.namespace
 
 
 class Answer:
@@ -204,10 +216,25 @@ class Answer:
             pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 
-def run_call(channel, call):
+def rehearse():
+    """Goes the way of a call with a harmless program: its first steps in a process, and in a fork, are the slow ones."""
+    out, nowhere = sys.stdout, open_fd("/dev/null", O_WRONLY | O_CLOEXEC)
+    sys.stdout = write_through(out, nowhere, "<stdout>")
+    try:
+        answer, place = Answer(Channel(nowhere), 0), Place("main.py", "/", REHEARSAL)
+        codes = compile_program(REHEARSAL, place.main)
+        value = program_runner(codes)(codes, make_main("main.py").__dict__)
+        answer.give("value", describe_value, value)
+        answer.send()
+    finally:
+        sys.stdout = out
+
+
+def run_call(channel, call, stage=None):
+    """`stage` may have been set before the call came."""
     ident, fields, source = call
     path, workspace = fields["file"], fields["workspace"]
-    namespace = lay_out(path, source, workspace, fields["arguments"])
+    namespace = (stage or Stage(path, workspace)).bring(source, fields["arguments"])
     place = Place(path, workspace, source)
     answer = Answer(channel, ident)
     codes = []
@@ -236,16 +263,25 @@ def run_forked(argument):
     forked = await_fork(argument, _modules_at_start, (rehearse, rehearse_failing))
     channel = start_up()
     rehearse()
+    stage = forked.set_ahead(Stage)
     call = wait_for_call(channel)
-    if not forked.serves(call[1]["workspace"]):
-        forked.start_over(channel)
+    path, workspace = call[1]["file"], call[1]["workspace"]
+    if stage is None or not stage.is_for(path, workspace):
+        if not forked.serves(workspace):
+            forked.start_over(channel)
+        if stage is not None:
+            stage = stage.strike()
     forked.join_in()
+    code = None
     try:
-        run_call(channel, call)
-        forked.ending.status = 0
+        run_call(channel, call, stage)
     except SystemExit as end:
-        forked.ending.status = status_of(end)
-        raise
+        code = end.code
+    del stage
+    forked.ending.status = status_of(code)
+    if code is None or isinstance(code, int) and -1 << 31 <= code < 1 << 31:
+        forked.ending.leave()
+    raise SystemExit(code)  # the interpreter prints it, or goes the long way to the end
 
 
 def main():

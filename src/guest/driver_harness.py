@@ -74,9 +74,12 @@ def with_descriptors(*fds):
 
 
 class Template:
-    """A driver in template mode, forked for each call. Its native part is played by driver_forking.py."""
+    """A driver in template mode, forked for each call. Its native part is played by driver_forking.py.
 
-    def __init__(self, python, imports=(), memory=1 << 30):
+    One that is `expecting` knows the workspace of all its guests before they get their calls.
+    """
+
+    def __init__(self, python, imports=(), memory=1 << 30, expecting=False):
         self.python = python
         self.top = tempfile.mkdtemp(prefix="template-")
         self.driver, self.home = os.path.join(self.top, "opt", "driver.py"), os.path.join(self.top, "home")
@@ -88,9 +91,12 @@ class Template:
         shutil.copy(os.path.join(HERE, "driver_forking.py"), os.path.join(os.path.dirname(self.driver), "forking.py"))
         os.mkdir(self.home)
         self.host, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settings = json.dumps({"imports": list(imports), "memory": memory})
+        self.guest = os.path.join(self.top, "guest-0") if expecting else None
+        settings = {"imports": list(imports), "memory": memory}
+        if expecting:
+            settings.update(file=os.path.join(self.guest, "run", "main.py"), workspace=os.path.join(self.guest, "data"))
         with open(os.devnull, "rb") as spec:
-            self.process = subprocess.Popen([python, self.driver, "template", settings], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([python, self.driver, "template", json.dumps(settings)], stdin=subprocess.DEVNULL,
                                             preexec_fn=with_descriptors(far.fileno(), spec.fileno()), close_fds=False,
                                             env=environment_of(python, self.home), cwd=self.top)
         far.close()
@@ -163,7 +169,11 @@ class Guest:
     """One interpreter with the driver in it, its workspace and its home."""
 
     def __init__(self, python, template=None):
-        self.top = tempfile.mkdtemp(prefix="guest-")
+        if template and template.guest:
+            self.top = template.guest
+            os.mkdir(self.top)
+        else:
+            self.top = tempfile.mkdtemp(prefix="guest-")
         self.workspace, self.home, self.run_dir = (os.path.join(self.top, d) for d in ("data", "home", "run"))
         for directory in (self.workspace, self.home, self.run_dir):
             os.mkdir(directory)

@@ -69,6 +69,41 @@ class TemplateCase(Case):
             self.skipTest("no %s in this environment" % library)
 
 
+class LateWorkspaceTest(TemplateCase):
+    """What becomes of the workspace while a fork waits for its call."""
+
+    CODE = "import json, os, sys\nprint(json.__file__ == os.getcwd() + '/json.py', sorted(os.listdir()), sys.argv)"
+
+    def waiting(self, guest):
+        guest.start()
+        self.assertTrue(guest.host.recv(4096))
+        return guest
+
+    def test_a_file_that_comes_late_goes_before_a_library(self):
+        with Guest(self.python, self.template) as guest:
+            self.waiting(guest).write("json.py", "")
+            guest.call(self.CODE, ["one"])
+            self.assertEqual(guest.end().out, "True ['json.py'] %r\n" % [guest.file, "one"])
+
+    def test_another_directory_at_its_place_is_the_workspace(self):
+        with Guest(self.python, self.template) as guest:
+            self.waiting(guest)
+            os.rename(guest.workspace, guest.workspace + ".old")
+            os.mkdir(guest.workspace)
+            guest.write("own.py", "word = 'own'\n")
+            guest.call("import os, own, sys\nprint(own.word, os.listdir(), len(sys.path_hooks))")
+            self.assertEqual(guest.end().out, "own ['own.py'] 3\n")
+
+    def test_a_workspace_elsewhere_is_followed(self):
+        with Guest(self.python, self.template) as guest:
+            self.waiting(guest)
+            guest.workspace += ".else"
+            os.mkdir(guest.workspace)
+            guest.write("own.py", "word = 'own'\n")
+            guest.call("import os, own, sys\nprint(own.word, os.getcwd(), sys.path[0])")
+            self.assertEqual(guest.end().out, "own %s %s\n" % (guest.workspace, guest.workspace))
+
+
 class FreshnessTest(TemplateCase):
     def draw(self, code):
         """What two forks draw, and a third in between does not disturb."""
@@ -200,6 +235,6 @@ class ForkEndingTest(TemplateCase):
                 self.assertEqual(file.read(), "x" * 10 + "1\n")
 
 
-def template_for(python):
+def templates_for(python):
     install_library(python)
-    return Template(python, IMPORTS)
+    return {"template": Template(python, IMPORTS), "expecting template": Template(python, IMPORTS, expecting=True)}

@@ -44,12 +44,12 @@ def interpreters(executables):
     return versions
 
 
-def suite_for(version, python, template, names):
-    """Every test twice: under a plainly started driver, and in a fork of the template."""
+def suite_for(version, python, templates, names):
+    """Every test under a plainly started driver, in a fork of a template, and in one that expects its workspace."""
     suite = unittest.TestSuite()
-    both = (("plain", None), ("template", template))
-    for module, ways in ((driver_protocol_test, both), (driver_program_test, both), (driver_report_test, both),
-                         (driver_template_test, both[1:])):
+    every = (("plain", None),) + tuple(templates.items())
+    for module, ways in ((driver_protocol_test, every), (driver_program_test, every), (driver_report_test, every),
+                         (driver_template_test, every[1:])):
         for name, case in sorted(vars(module).items()):
             if not isinstance(case, type) or not issubclass(case, driver_harness.Case) or not name.endswith("Test"):
                 continue
@@ -67,10 +67,11 @@ def test_one(executable, names):
     with tempfile.TemporaryDirectory(prefix="python-") as top:
         subprocess.run([executable, "-Im", "venv", "--without-pip", top], check=True)
         python = os.path.join(top, "bin", "python")
-        template = driver_template_test.template_for(python)
-        suite = suite_for(version_of(executable), python, template, names)
+        templates = driver_template_test.templates_for(python)
+        suite = suite_for(version_of(executable), python, templates, names)
         ran = unittest.TextTestRunner(verbosity=1).run(suite)
-        template.close()
+        for template in templates.values():
+            template.close()
         return 0 if ran.wasSuccessful() and ran.testsRun else 1
 
 

@@ -9,9 +9,10 @@ own modules is left as it is; Python promises no finalizer at the end.
 from builtins import *  # noqa: F401,F403  (see driver.py)
 
 import atexit
+import builtins
 import gc
 import sys
-from _frozen_importlib_external import ExtensionFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
 from _thread import _count as other_threads
 from _weakref import ref
 from posix import _exit
@@ -33,13 +34,13 @@ collect = without_frame(": collect_()")
 forget = without_frame("namespace, name: namespace.__setitem__(name, None)")
 
 
-def status_of(end):
-    """The exit status that a SystemExit leads to; the interpreter has the last word on its message."""
-    if end.code is None:
+def status_of(code):
+    """The exit status that a SystemExit with this code leads to; the interpreter has the last word on its message."""
+    if code is None:
         return 0
-    if not isinstance(end.code, int):
+    if not isinstance(code, int):
         return 1
-    return end.code & 0xFF if -1 << 63 <= end.code < 1 << 63 else 0xFF
+    return code & 0xFF if -1 << 63 <= code < 1 << 63 else 0xFF
 
 
 def flush_streams():
@@ -47,6 +48,19 @@ def flush_streams():
         stream = getattr(sys, name, None)
         if stream is not None and not getattr(stream, "closed", False):
             stream.flush()
+
+
+# Nothing happens when such an object goes, and it holds none of another kind.
+UNEVENTFUL = {type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, type(len), SourceFileLoader}
+
+
+def leaves_nothing(namespace):
+    """Whether nobody can tell that it is not taken apart."""
+    for value in namespace.values():
+        kind = type(value)
+        if kind not in UNEVENTFUL and value is not builtins and (kind is not dict or value):
+            return False
+    return True
 
 
 def empty(namespace):
@@ -62,6 +76,8 @@ class Ending:
 
     def __init__(self, shared):
         self.shared, self.status = shared | {"sys", "builtins"}, None
+        self.begun = None  # the names of modules in a fork that has run nothing
+        self.handlers = None  # how many exit handlers there are in a fork that has run nothing
         self.loaded = False  # a library, by ctypes: its own exit handlers are known to the C library
         # Not freed when the interpreter's own references to them go.
         self.kept = self, [getattr(sys, name, None) for name in FORGOTTEN]
@@ -76,6 +92,8 @@ class Ending:
         ctypes._dlopen = dlopen
 
     def own_names(self):
+        if sys.modules.keys() == self.begun:
+            return ["__main__"]
         return [name for name in sys.modules if name not in self.shared]
 
     def is_plain(self):
@@ -85,6 +103,19 @@ class Ending:
         return not [name for name in self.own_names()
                     if isinstance(getattr(sys.modules[name], "__loader__", None), ExtensionFileLoader)]
 
+    def rehearse(self):
+        """In a fork that has run nothing."""
+        self.begun = frozenset(sys.modules)
+        self.is_plain()
+        leaves_nothing(sys.modules["__main__"].__dict__)
+        flush_streams()
+        collect()
+
+    def leave(self):
+        """The rest of the process, at once where no other exit handler and no thread comes first."""
+        if atexit._ncallbacks() == self.handlers and "threading" not in sys.modules:
+            self.end()
+
     def end(self):
         if not self.is_plain():
             return self.part_from_modules()
@@ -93,6 +124,8 @@ class Ending:
         except BaseException:  # the interpreter comes to the same, and tells it
             return self.part_from_modules()
         collect()
+        if sys.modules.keys() == self.begun and leaves_nothing(sys.modules["__main__"].__dict__):
+            _exit(self.status)
         atexit._clear()
         for name in FORGOTTEN:
             if hasattr(sys, name):

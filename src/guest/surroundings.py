@@ -83,6 +83,7 @@ def distrust_bytecode(workspace):
 
     sys.path_hooks.insert(0, fresh_finder)
     sys.path_importer_cache.pop(workspace, None)
+    return fresh_finder
 
 
 def link_font_cache():

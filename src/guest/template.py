@@ -88,8 +88,8 @@ def input_stream(old):
 class Forked:
     """What a fork has that a plainly started driver does not."""
 
-    def __init__(self, standby, begun):
-        self.standby, self.begun = standby, begun
+    def __init__(self, standby, begun, place):
+        self.standby, self.begun, self.place = standby, begun, place
         self.ending = Ending(standby.waiting.keys() | begun.keys() - {"__main__"})
         if "ctypes" in standby.waiting:
             self.ending.watch_loading(standby.waiting["ctypes"])
@@ -105,6 +105,16 @@ class Forked:
         """Whether a program in this workspace comes out as under a plainly started driver."""
         entries = os.listdir(workspace)
         return "matplotlibrc" not in entries and not self.standby.shadowed(workspace, entries)
+
+    def set_ahead(self, stage):
+        """The stage for a call where one is expected, if a program would be served there. What the program makes is collected
+        apart from what was here before it, so `__main__` is made last."""
+        self.ending.rehearse()
+        gc.freeze()
+        try:
+            return stage(*self.place) if self.place and self.serves(self.place[1]) else None
+        except OSError:
+            return None
 
     def start_over(self, channel):
         """Becomes a plainly started driver that has got its call already."""
@@ -135,8 +145,9 @@ def await_fork(argument, begun, rehearsals):
     except Unfit as unfit:
         start_without(unfit.name, settings)
     standby = Standby(recorder.needs, recorder.effects, begun, STANDARD + settings["imports"], FRESH)
-    forked = Forked(standby, begun)
+    forked = Forked(standby, begun, [settings[name] for name in ("file", "workspace") if name in settings])
     atexit.register(forked.ending.end)
+    forked.ending.handlers = atexit._ncallbacks()
     for each in rehearsals:
         each()
     if threads() > 1:
