@@ -6,6 +6,7 @@
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
 
+#include "guest/resting_memory.h"
 #include "launcher/join.h"
 #include "launcher/spec_file.h"
 
@@ -19,6 +20,7 @@ PyObject* wait(PyObject*, PyObject* arguments) {
   if (const prims::launcher::Failure failure = prims::launcher::map_spec(file, spec)) {
     return PyErr_Format(PyExc_OSError, "%s: errno %d", failure.step, failure.error);
   }
+  prims::guest::rest_memory();
   prims::launcher::serve_forks(socket, spec, {PyOS_BeforeFork, PyOS_AfterFork_Parent, PyOS_AfterFork_Child});
   Py_RETURN_NONE;
 }
@@ -35,5 +37,6 @@ PyModuleDef definition = {
 }  // namespace
 
 PyMODINIT_FUNC PyInit_forking() {  // NOLINT(readability-identifier-naming): the name CPython looks for
+  prims::guest::note_object_memory();
   return PyModule_Create(&definition);
 }

@@ -196,6 +196,121 @@ TEST_F(TemplateTest, KeepsWhatTheProgramHadReady) {
   EXPECT_EQ(run_fork(*from, "print(ready > 0, os.getpid(), 'json' in sys.modules)").out, "True 3 True\n");
 }
 
+/// Memory of every kind that a template has: small objects, a large block, variables of libraries, the C
+/// heap.
+constexpr const char* kWithMemory = R"(
+import sys
+sys.path.insert(0, '/opt/forking')
+import forking
+import ctypes, json, subprocess, multiprocessing, decimal
+words = ['word %d' % i for i in range(200000)]
+block = bytearray(b'x' * (3 << 20))
+table = {i: str(i) for i in range(30000)}
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.calloc.restype = libc.realloc.restype = ctypes.c_void_p
+libc.malloc.argtypes, libc.calloc.argtypes = [ctypes.c_size_t], [ctypes.c_size_t] * 2
+libc.realloc.argtypes, libc.free.argtypes = [ctypes.c_void_p, ctypes.c_size_t], [ctypes.c_void_p]
+small = [libc.malloc(5000) for _ in range(1000)]
+for each in small: ctypes.memset(each, 7, 5000)
+large = libc.malloc(1 << 20)
+ctypes.memset(large, 7, 1 << 20)
+def intact():
+    return (all(word == 'word %d' % i for i, word in enumerate(words)) and block == b'x' * (3 << 20) and
+            all(table[i] == str(i) for i in table) and ctypes.string_at(large, 1 << 20) == b'\7' * (1 << 20) and
+            all(ctypes.string_at(each, 5000) == b'\7' * 5000 for each in small))
+forking.wait(3, 4)
+exec(sys.stdin.read())
+)";
+
+TEST_F(TemplateTest, MemoryOfOneForkIsUnseenByOthers) {
+  const auto from = make(template_spec(kWithMemory));
+  ASSERT_TRUE(from);
+  Fork waiting = fork(*from);
+  EXPECT_EQ(run_fork(*from, R"(
+print(intact())
+for i in range(0, len(words), 7): words[i] = 'changed'
+for i in range(len(block)): block[i] = 0
+table.clear()
+for each in small: ctypes.memset(each, 1, 5000)
+ctypes.memset(large, 1, 1 << 20)
+print(intact())
+)")
+                .out,
+            "True\nFalse\n");
+  EXPECT_EQ(finish(std::move(waiting), "print(intact())").out, "True\n");
+  EXPECT_EQ(run_fork(*from, "print(intact())").out, "True\n");
+}
+
+TEST_F(TemplateTest, ForksGetFreshMemoryAsAnyProgramDoes) {
+  const auto from = make(template_spec(kWithMemory));
+  ASSERT_TRUE(from);
+  EXPECT_EQ(run_fork(*from, R"(
+for each in small[::2]: libc.free(each)
+libc.malloc_trim(0)
+fresh = [libc.calloc(1, size) for size in (100, 5000, 70000, 200000, 1 << 20, 40 << 20) for _ in range(9)]
+sizes = [size for size in (100, 5000, 70000, 200000, 1 << 20, 40 << 20) for _ in range(9)]
+print(all(ctypes.string_at(each, size) == bytes(size) for each, size in zip(fresh, sizes)))
+grown = libc.realloc(large, 64 << 20)
+print(ctypes.string_at(grown, 1 << 20) == b'\7' * (1 << 20))
+ctypes.memset(grown, 1, 64 << 20)
+grown = libc.realloc(small[1], 8 << 20)
+ctypes.memset(grown, 1, 8 << 20)
+block.extend(bytes(9 << 20))
+words.extend('word %d' % i for i in range(len(words), 500000))
+print(len(block) == 12 << 20 and block[:3] == b'xxx' and not block[-1], words[-1])
+del words, table, block
+import gc; gc.collect(); libc.malloc_trim(0)
+print(sum(len(str(i)) for i in range(300000)))
+)")
+                .out,
+            "True\nTrue\nTrue word 499999\n1688890\n");
+}
+
+TEST_F(TemplateTest, ForksOfAForkHaveTheirMemory) {
+  const auto from = make(template_spec(kWithMemory));
+  ASSERT_TRUE(from);
+  EXPECT_EQ(run_fork(*from, R"(
+def look(number):
+    words[number] = 'mine'
+    return number, len(words), block[0]
+with multiprocessing.get_context('fork').Pool(2) as pool: print(pool.map(look, [1, 2]))
+print(intact(), subprocess.check_output(['/bin/echo', 'hi']))
+)")
+                .out,
+            "[(1, 200000, 120), (2, 200000, 120)]\nTrue b'hi\\n'\n");
+}
+
+TEST_F(TemplateTest, NoForkReachesTheMemoryFile) {
+  const auto from = make(template_spec(kWithMemory));
+  ASSERT_TRUE(from);
+  const bool counted = host().enforcement().memory.starts_with("cgroup");  // else there are no such files
+  EXPECT_EQ(run_fork(*from, R"(
+import os
+names = [os.readlink('/proc/self/fd/' + fd) for fd in os.listdir('/proc/self/fd') if os.path.lexists('/proc/self/fd/' + fd)]
+print([name for name in names if 'template' in name], '/memfd:template' in open('/proc/self/maps').read())
+opened = 0
+for line in open('/proc/self/maps'):
+    if '/memfd:template' not in line: continue
+    for mode in (os.O_RDONLY, os.O_RDWR):
+        try:
+            os.open('/proc/self/map_files/' + line.split()[0], mode)
+            opened += 1
+        except OSError: pass
+print(opened, intact())
+)")
+                .out,
+            fmt::format("[] {}\n0 True\n", counted ? "True" : "False"));
+}
+
+TEST_F(TemplateTest, ForksOfATemplateWhoseMemoryFitsInNoFile) {
+  TemplateSpec spec = template_spec(kWithMemory);
+  spec.prepare.limits.file_size = mib(3);
+  const auto from = make(std::move(spec));
+  ASSERT_TRUE(from);
+  EXPECT_EQ(run_fork(*from, "words[0] = 'mine'; print(intact())").out, "False\n");
+  EXPECT_EQ(run_fork(*from, "print(intact())").out, "True\n");
+}
+
 TEST_F(TemplateTest, WorkspacesArriveLate) {
   const TempDir workspace(host().workspace_owner());
   workspace.write("given", "hello");
