@@ -91,7 +91,7 @@ std::string make_spec(First first = First::init) {
     slots.value<std::uint32_t>(kUid + 2 + slot).value<std::uint32_t>(kUid + 2 + slot);
   }
   body.bytes(limits.take()).bytes(rules.take()).bytes(slots.take()).bytes(allow_all);
-  body.bytes(stage ? allow_all : "");
+  for (int i = 0; i < 2; ++i) body.bytes(stage ? allow_all : "");  // of the template program and its forks
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());
   wire::Writer whole;

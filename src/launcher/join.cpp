@@ -46,7 +46,7 @@ Failure confine(const wire::Spec& spec, const Attempt& attempt) {
   LAUNCHER_TRY(place(attempt.descriptors));
   LAUNCHER_TRY(drop_privileges(spec));
   LAUNCHER_TRY(restrict_files(spec));
-  return filter_system_calls(spec.filter);
+  return filter_system_calls(spec.fork_filter);
 }
 
 /// First of the two processes in between: it is in every namespace of the sandbox but the pid namespace,

@@ -12,7 +12,7 @@
 namespace prims::launcher::wire {
 
 inline constexpr std::uint32_t kMagic = 0x424d'5250;  // "PRMB"
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 
 /// Descriptors that the launcher starts with.
 inline constexpr int kControlFd = 3;     ///< to the server: attachments, and the end of everything
@@ -343,9 +343,11 @@ struct Spec {
   List<Mask> masks;
   List<Limit> limits;
   List<Rule> rules;
-  List<Slot> slots;                  ///< as root one for each; empty: all sandboxes have the stage's ids
-  std::string_view filter;           ///< of guests and their init: an array of sock_filter
+  List<Slot> slots;  ///< as root one for each; empty: all sandboxes have the stage's ids
+  /// An array of sock_filter: of the guest and its init. A stage's: of the inits of its sandboxes.
+  std::string_view filter;
   std::string_view template_filter;  ///< of a stage's template program; empty otherwise
+  std::string_view fork_filter;      ///< what each fork of that adds to it
 
   bool has(SpecFlags flag) const { return (settings.flags & flag) != 0; }
   bool each_slot_has_its_own_ids() const { return !slots.empty(); }
@@ -372,6 +374,7 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   spec.slots = List<Slot>(reader.bytes());
   spec.filter = reader.bytes();
   spec.template_filter = reader.bytes();
+  spec.fork_filter = reader.bytes();
   if (!reader.good() || !reader.done()) return "spec: truncated";
   constexpr std::size_t kMany = 100'000;
   if (!spec.trees.check(kMaxTrees)) return "spec: trees";
@@ -382,6 +385,7 @@ inline const char* decode(std::string_view raw, Spec& spec) {
   if (!spec.slots.check(kMaxSlots) || spec.settings.slots > kMaxSlots) return "spec: slots";
   if (!is_filter(spec.filter)) return "spec: filter";
   if (spec.has(kStage) != is_filter(spec.template_filter)) return "spec: template filter";
+  if (spec.has(kStage) != is_filter(spec.fork_filter)) return "spec: fork filter";
   if (spec.settings.outside_uid == 0 || spec.settings.outside_gid == 0)
     return "spec: maps to host uid or gid 0";
   if (spec.settings.entries > kMaxEntries || spec.settings.member_entries > kMaxEntries)

@@ -132,13 +132,14 @@ Result<std::string> encode_spec(const PrepareSpec& spec, const HostPart& host) {
   PRIMS_ASSIGN_OR_RETURN(const TreePlan plan, plan_tree(spec.root));
   TreeEncoder tree(plan);
   PRIMS_RETURN_ON_ERROR(tree.encode());
-  const std::string filter(host.filter.begin(), host.filter.end());
 
   wire::Writer body;
   body.value(host.settings).text(spec.hostname);
   body.bytes(tree.trees()).bytes(tree.steps()).bytes(encode_masks(host.masks));
   body.bytes(encode_limits(host.rlimits)).bytes(encode_rules(spec.root)).bytes(encode_slots(host.slots));
-  body.bytes(filter).bytes(std::string(host.template_filter.begin(), host.template_filter.end()));
+  for (const auto* filter : {&host.filter, &host.template_filter, &host.fork_filter}) {
+    body.bytes(std::string(filter->begin(), filter->end()));
+  }
 
   wire::Header header;
   header.size = static_cast<std::uint32_t>(sizeof header + body.size());

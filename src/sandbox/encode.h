@@ -27,6 +27,7 @@ struct HostPart {
   std::vector<std::uint8_t> filter;                ///< of seccomp_policy.h
   std::vector<launcher::wire::Slot> slots = {};    ///< of a stage, as root
   std::vector<std::uint8_t> template_filter = {};  ///< of a stage
+  std::vector<std::uint8_t> fork_filter = {};      ///< of a stage
 };
 
 /// Everything in /proc of this kernel that is not on the short list of what programs need. What a later

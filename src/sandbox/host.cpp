@@ -32,6 +32,8 @@ struct Machine {
   std::vector<ProcMask> masks;
   std::vector<std::uint8_t> filter;
   std::vector<std::uint8_t> template_filter;
+  std::vector<std::uint8_t> fork_filter;
+  std::vector<std::uint8_t> filter_of_fork_init;
   Tier tier = Tier::none;
   bool landlock = false;  ///< this kernel has it, so every sandbox must get it
 };
@@ -101,7 +103,9 @@ class LinuxHost final : public Host {
     part.settings.flags |= wire::kStage;
     part.settings.slots = static_cast<std::uint16_t>(plan.slots);
     part.settings.member_entries = part.settings.entries;
+    part.filter = machine_.filter_of_fork_init;
     part.template_filter = machine_.template_filter;
+    part.fork_filter = machine_.fork_filter;
     for (std::uint32_t slot = 0; machine_.uids && slot < plan.slots; ++slot) {
       PRIMS_ASSIGN_OR_RETURN(UidLease lease, machine_.uids->lease());
       part.slots.push_back({lease.uid(), lease.uid()});
@@ -138,7 +142,8 @@ class LinuxHost final : public Host {
             .rlimits = machine_.limits->rlimits(spec.limits),
             .filter = machine_.filter,
             .slots = {},
-            .template_filter = {}};
+            .template_filter = {},
+            .fork_filter = {}};
   }
 
   wire::Settings settings_for(const PrepareSpec& spec, const Holdings& holdings) const {
@@ -180,6 +185,8 @@ Result<std::unique_ptr<Host>> make_host(const HostOptions& options, Tier tier) {
       machine.limits->counts_unmapped_memory() ? MemoryFiles::allowed : MemoryFiles::refused;
   PRIMS_ASSIGN_OR_RETURN(machine.filter, compile_seccomp(files));
   PRIMS_ASSIGN_OR_RETURN(machine.template_filter, compile_seccomp(files, Role::template_program));
+  PRIMS_ASSIGN_OR_RETURN(machine.fork_filter, compile_seccomp(files, Role::fork));
+  PRIMS_ASSIGN_OR_RETURN(machine.filter_of_fork_init, compile_seccomp(files, Role::init_of_fork));
   PRIMS_ASSIGN_OR_RETURN(machine.launcher, load_launcher());
   if (::geteuid() == 0) {
     PRIMS_ASSIGN_OR_RETURN(machine.uids, UidPool::open(options.first_uid, options.uid_count));

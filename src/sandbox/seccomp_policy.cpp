@@ -52,8 +52,8 @@ Verdict verdict_of(const Group& group, MemoryFiles memory_files) {
   return group.memory_files && memory_files == MemoryFiles::refused ? Verdict{ENOSYS} : group.verdict;
 }
 
-auto names_of(const Group& group) {
-  return std::views::split(group.names, ' ') |
+auto names_of(std::string_view names) {
+  return std::views::split(names, ' ') |
          std::views::transform([](auto part) { return std::string_view(part.begin(), part.end()); });
 }
 
@@ -79,14 +79,13 @@ std::uint32_t action_of(Verdict verdict) {
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(verdict.error) & SECCOMP_RET_DATA);
 }
 
-std::map<std::uint32_t, Leaf> leaves_for(Machine machine, MemoryFiles memory_files, Role role) {
-  std::map<std::uint32_t, Leaf> leaves;
-  if (role == Role::template_program) {
-    if (const auto number = number_of("setns", machine)) leaves.emplace(*number, Leaf{SECCOMP_RET_ALLOW});
-  }
+using Leaves = std::map<std::uint32_t, Leaf>;
+
+Leaves leaves_of_guests(Machine machine, MemoryFiles memory_files) {
+  Leaves leaves;
   for (const Group& group : call_groups()) {
     const Leaf leaf{action_of(verdict_of(group, memory_files))};
-    for (const std::string_view name : names_of(group)) {
+    for (const std::string_view name : names_of(group.names)) {
       if (const auto number = number_of(name, machine)) leaves.emplace(*number, leaf);
     }
   }
@@ -98,10 +97,25 @@ std::map<std::uint32_t, Leaf> leaves_for(Machine machine, MemoryFiles memory_fil
   return leaves;
 }
 
+Leaves leaves_for(Machine machine, MemoryFiles memory_files, Role role) {
+  Leaves all = leaves_of_guests(machine, memory_files);
+  if (role == Role::guest) return all;
+  if (role == Role::template_program) {
+    for (const std::string_view name : names_of(joining_calls())) {
+      if (const auto number = number_of(name, machine)) all[*number] = Leaf{SECCOMP_RET_ALLOW};
+    }
+    return all;
+  }
+  Leaves some;
+  for (const std::string_view name : names_of(role == Role::fork ? joining_calls() : init_calls())) {
+    if (const auto number = number_of(name, machine)) some.emplace(*number, all.at(*number));
+  }
+  return some;
+}
+
 constexpr std::uint32_t kX32Bit = 0x40000000;
 
-std::vector<Range> ranges_of(const std::map<std::uint32_t, Leaf>& leaves, Machine machine) {
-  const Leaf unknown{action_of(Verdict{ENOSYS})};
+std::vector<Range> ranges_of(const Leaves& leaves, const Leaf& unknown, Machine machine) {
   std::vector<Range> ranges{{0, unknown}};
   const auto append = [&ranges](std::uint32_t first, const Leaf& leaf) {
     if (ranges.back().first == first) {
@@ -239,7 +253,8 @@ std::string text_of(const Clause& clause) {
 Result<std::vector<std::uint8_t>> compile_seccomp(MemoryFiles memory_files, Role role,
                                                   Architecture architecture) {
   const Machine machine = machine_of(architecture);
-  const std::vector<Range> ranges = ranges_of(leaves_for(machine, memory_files, role), machine);
+  const Leaf unknown{role == Role::fork ? SECCOMP_RET_ALLOW : action_of(Verdict{ENOSYS})};
+  const std::vector<Range> ranges = ranges_of(leaves_for(machine, memory_files, role), unknown, machine);
   return Program(machine, ranges).bytes();
 }
 
@@ -248,7 +263,7 @@ std::string describe_seccomp() {
   for (const Group& group : call_groups()) {
     text +=
         fmt::format("# {}{}\n", group.topic, group.memory_files ? " (ENOSYS where no cgroup counts it)" : "");
-    for (const std::string_view name : names_of(group)) {
+    for (const std::string_view name : names_of(group.names)) {
       text += fmt::format("{:<24}{}\n", name, text_of(group.verdict));
     }
   }
@@ -266,7 +281,7 @@ std::vector<std::string> unresolved_calls(Architecture architecture) {
   const auto look_up = [&](std::string_view name) {
     if (!number_of(name, machine)) missing.emplace_back(name);
   };
-  for (const Group& group : call_groups()) std::ranges::for_each(names_of(group), look_up);
+  for (const Group& group : call_groups()) std::ranges::for_each(names_of(group.names), look_up);
   for (const Rule& rule : conditional_calls()) look_up(rule.name);
   std::ranges::sort(missing);
   return missing;

@@ -18,9 +18,16 @@ namespace prims::sandbox {
 /// memfd_create and System V shared memory: memory that no mapping shows and that only a cgroup counts.
 enum class MemoryFiles { allowed, refused };
 
-/// A template program may in addition join the namespaces of the sandboxes that its forks are for. The forks
-/// get the guests' filter on top, and of two filters the stricter answer holds.
-enum class Role { guest, template_program };
+enum class Role {
+  guest,
+  /// May in addition join the namespaces of the sandboxes that its forks are for.
+  template_program,
+  /// Inherits the filter of its template program and gets this one on top, which only refuses what that one
+  /// allows beyond a guest's. Of two filters the stricter answer holds, so both together are the guest's.
+  fork,
+  /// Pid 1 of a fork's sandbox: waits, reports, and starts nothing.
+  init_of_fork,
+};
 
 enum class Architecture { native, x86_64, aarch64 };
 

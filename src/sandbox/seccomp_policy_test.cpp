@@ -62,17 +62,20 @@ struct Call {
   std::array<std::uint64_t, 3> arguments{};
 };
 
-/// The errno of each call under the filter, kWouldRun for what it lets pass; nothing runs.
-std::vector<int> answers(const Bytecode& filter, const std::vector<Call>& calls) {
+/// The errno of each call under the filters, installed in this order, kWouldRun for what they let pass;
+/// nothing runs.
+std::vector<int> answers(const std::vector<Bytecode>& filters, const std::vector<Call>& calls) {
   const std::size_t size = calls.size() * sizeof(int);
   auto* shared =
       static_cast<int*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const pid_t child = ::fork();
   if (child == 0) {
     if (!install_marker()) ::_exit(1);
-    auto* raw = reinterpret_cast<sock_filter*>(const_cast<std::uint8_t*>(filter.data()));
-    const sock_fprog program{static_cast<unsigned short>(filter.size() / sizeof(sock_filter)), raw};
-    if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) ::_exit(2);
+    for (const Bytecode& filter : filters) {
+      auto* raw = reinterpret_cast<sock_filter*>(const_cast<std::uint8_t*>(filter.data()));
+      const sock_fprog program{static_cast<unsigned short>(filter.size() / sizeof(sock_filter)), raw};
+      if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) ::_exit(2);
+    }
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& [number, a] = calls[i];
       errno = 0;
@@ -91,7 +94,7 @@ std::vector<int> answers(const Bytecode& filter, const std::vector<Call>& calls)
 }
 
 int answer(const Bytecode& filter, long number, std::array<std::uint64_t, 3> arguments = {}) {
-  return answers(filter, {{number, arguments}}).front();
+  return answers({filter}, {{number, arguments}}).front();
 }
 
 /// The wait status of a child that does `body` under the filter.
@@ -125,13 +128,13 @@ class SeccompPolicy : public ::testing::Test {
 constexpr long kUretprobe = 335;
 
 /// The whole policy: the table, and what the kernel answers to every number with all arguments zero.
-std::string golden(const Bytecode& filter) {
+std::string golden(const std::vector<Bytecode>& filters) {
   std::string text = describe_seccomp() + "# numbers, all arguments 0\n";
   std::vector<Call> calls;
   for (long number = 0; number <= 600; ++number) {
     if (number != kUretprobe) calls.push_back({number, {}});
   }
-  const std::vector<int> errors = answers(filter, calls);
+  const std::vector<int> errors = answers(filters, calls);
   std::size_t begin = 0;
   for (std::size_t i = 1; i <= errors.size(); ++i) {
     if (i < errors.size() && errors[i] == errors[begin]) continue;
@@ -144,12 +147,41 @@ std::string golden(const Bytecode& filter) {
 
 TEST_F(SeccompPolicy, MatchesTheGoldenFileForEveryNumber) {
   const char* path = PRIMS_SOURCE_DIR "/tests/golden/seccomp_x86_64.txt";
-  const std::string now = golden(filter);
+  const std::string now = golden({filter});
   if (std::getenv("PRIMS_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << now;
   std::ifstream file(path);
   std::stringstream frozen;
   frozen << file.rdbuf();
   EXPECT_EQ(now, frozen.str()) << "If this change of policy is meant: PRIMS_UPDATE_GOLDEN=1 sandbox_test";
+}
+
+TEST_F(SeccompPolicy, OfAForkIsThatOfAGuest) {
+  for (const MemoryFiles files : {MemoryFiles::allowed, MemoryFiles::refused}) {
+    const Bytecode inherited = compile_seccomp(files, Role::template_program).value();
+    const Bytecode added = compile_seccomp(files, Role::fork).value();
+    const Bytecode guest = compile_seccomp(files).value();
+    EXPECT_EQ(answer(inherited, SYS_setns), kWouldRun);
+    EXPECT_EQ(golden({inherited, added}), golden({guest}));
+  }
+}
+
+TEST_F(SeccompPolicy, OfInitOfAForkAllowsLittle) {
+  const Bytecode init = compile_seccomp(MemoryFiles::allowed, Role::init_of_fork).value();
+  std::vector<Call> calls;
+  for (long number = 0; number <= 600; ++number) {
+    const bool marked = number == SYS_seccomp || number == SYS_exit_group || number == kUretprobe;
+    if (!marked) calls.push_back({number, {}});
+  }
+  const std::vector<int> errors = answers({init}, calls);
+  std::vector<long> allowed;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (errors[i] == kWouldRun) allowed.push_back(calls[i].number);
+  }
+  EXPECT_THAT(allowed, ::testing::UnorderedElementsAre(SYS_poll, SYS_ppoll, SYS_recvmsg, SYS_sendmsg,
+                                                       SYS_read, SYS_write, SYS_close, SYS_open, SYS_openat,
+                                                       SYS_getdents64, SYS_newfstatat, SYS_fstat, SYS_wait4,
+                                                       SYS_waitid, SYS_kill, SYS_getrusage, SYS_exit,
+                                                       SYS_rt_sigreturn, SYS_restart_syscall));
 }
 
 TEST_F(SeccompPolicy, KillsCallsOfThe32BitAbi) {

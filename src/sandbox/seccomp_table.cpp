@@ -182,6 +182,12 @@ constexpr Group kGroups[] = {
      "ioperm sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime"},
 };
 
+constexpr std::string_view kJoining = "setns";
+
+constexpr std::string_view kInit =
+    "poll ppoll recvmsg sendmsg read write close open openat getdents64 newfstatat fstat wait4 waitid kill "
+    "getrusage exit exit_group rt_sigreturn restart_syscall";
+
 }  // namespace
 
 std::span<const Group> call_groups() {
@@ -189,6 +195,12 @@ std::span<const Group> call_groups() {
 }
 std::span<const Rule> conditional_calls() {
   return kConditional;
+}
+std::string_view joining_calls() {
+  return kJoining;
+}
+std::string_view init_calls() {
+  return kInit;
 }
 
 }  // namespace prims::sandbox

@@ -55,4 +55,10 @@ struct Rule {
 std::span<const Group> call_groups();
 std::span<const Rule> conditional_calls();
 
+/// Calls that a template program makes to bring a fork into its sandbox, and no guest.
+std::string_view joining_calls();
+
+/// All that init of a fork's sandbox calls once it is ready.
+std::string_view init_calls();
+
 }  // namespace prims::sandbox
