@@ -23,6 +23,10 @@ def received_fds(ancillary):
     return [int.from_bytes(data[at:at + 4], "little") for at in range(0, 4 * FDS, 4)]
 
 
+def rest():
+    pass
+
+
 def wait(socket_fd, spec_fd):
     host, ended = socket(fileno=socket_fd), {}
     host.send(b"waiting")

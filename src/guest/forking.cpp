@@ -20,12 +20,20 @@ PyObject* wait(PyObject*, PyObject* arguments) {
   if (const prims::launcher::Failure failure = prims::launcher::map_spec(file, spec)) {
     return PyErr_Format(PyExc_OSError, "%s: errno %d", failure.step, failure.error);
   }
-  prims::guest::rest_memory();
   prims::launcher::serve_forks(socket, spec, {PyOS_BeforeFork, PyOS_AfterFork_Parent, PyOS_AfterFork_Child});
   Py_RETURN_NONE;
 }
 
+PyObject* rest(PyObject*, PyObject*) {
+  prims::guest::rest_memory();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
+    {"rest", rest, METH_NOARGS,
+     "rest(): moves the memory of this process, which has one thread, into a sealed file: from then on a "
+     "fork "
+     "costs what it touches."},
     {"wait", wait, METH_VARARGS,
      "wait(socket, spec): serves requests to fork; returns in each fork, in its sandbox, and never here."},
     {nullptr, nullptr, 0, nullptr},

@@ -155,6 +155,10 @@ def await_fork(argument, begun, rehearsals):
     gc.collect()
     fill_holes()
     gc.freeze()
+    # What is imported ahead is touched all over when a program imports it: then one fault after the other costs more than
+    # the entries that fork() copies at once.
+    if not settings["imports"]:
+        forking.rest()
     forking.wait(3, 4)
     forked.refresh()
     return forked

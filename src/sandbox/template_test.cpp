@@ -30,6 +30,7 @@ constexpr const char* kTemplate = R"(
 import sys
 sys.path.insert(0, '/opt/forking')
 import forking
+forking.rest()
 forking.wait(3, 4)
 exec(sys.stdin.read())
 )";
@@ -218,6 +219,7 @@ def intact():
     return (all(word == 'word %d' % i for i, word in enumerate(words)) and block == b'x' * (3 << 20) and
             all(table[i] == str(i) for i in table) and ctypes.string_at(large, 1 << 20) == b'\7' * (1 << 20) and
             all(ctypes.string_at(each, 5000) == b'\7' * 5000 for each in small))
+forking.rest()
 forking.wait(3, 4)
 exec(sys.stdin.read())
 )";
