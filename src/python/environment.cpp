@@ -94,9 +94,9 @@ sandbox::TemplateSpec template_spec(const layers::Interpreter& interpreter, cons
   json::Object argument;
   json::Array& imports = argument["imports"].emplace_array();
   for (const std::string& module : ahead.modules) imports.emplace_back(module);
+  argument["memory"] = kRoomForImports * ahead.memory.count;
   argument["file"] = kProgramFile;
   argument["workspace"] = kWorkspacePath;
-  argument["memory"] = kRoomForImports * ahead.memory.count;
 
   sandbox::TemplateSpec spec;
   spec.prepare = prepare_spec(interpreter, limits);
