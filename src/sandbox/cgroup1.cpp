@@ -28,6 +28,7 @@ namespace {
 
 constexpr Milliseconds kFirstRetry{2};
 constexpr Milliseconds kLastRetry{256};
+constexpr Milliseconds kSpareLife{5000};  // without use
 constexpr int kMostRetries = 60;  // about 14 s; what still lives then waits for the next start's sweep
 
 std::string whole_file(const char* path) {
@@ -35,7 +36,7 @@ std::string whole_file(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Directories whose sandbox is over: they wait for their last process to be reaped, then for the next
+/// Directories whose sandbox is over: they wait for their last process to be reaped, then a while for another
 /// sandbox.
 class Retirement {
  public:
@@ -43,9 +44,14 @@ class Retirement {
       : directories_(std::move(directories)), spares_(std::move(spares)) {}
 
   std::optional<Milliseconds> attempt() {
-    if (attempts_ == 0) {
+    if (parked_ != nullptr) {
+      directories_ = spares_->take_back(std::exchange(parked_, nullptr));
+      if (!directories_) return std::nullopt;
+    } else if (attempts_ == 0) {
       if (!directories_->processes().empty()) return next_pause();
-      if (directories_->renew() && spares_->put(directories_)) return std::nullopt;
+      parked_ = directories_.get();
+      if (directories_->renew() && spares_->put(directories_)) return kSpareLife;
+      parked_ = nullptr;
     }
     if (directories_->remove()) return std::nullopt;
     directories_->kill();
@@ -61,7 +67,8 @@ class Retirement {
   }
 
   std::unique_ptr<Cgroup1Directories> directories_;
-  std::shared_ptr<SpareDirectories> spares_;  // with the backend and all groups
+  const Cgroup1Directories* parked_ = nullptr;  ///< among the spares, unless somebody has taken them
+  std::shared_ptr<SpareDirectories> spares_;    // with the backend and all groups
   int attempts_ = 0;
   Milliseconds pause_ = kFirstRetry;
 };

@@ -112,7 +112,8 @@ Result<std::unique_ptr<Cgroup1Directories>> Cgroup1Directories::make(
 }
 
 bool Cgroup1Directories::has_limits(const Limits& limits) const {
-  return limits.memory == limits_.memory && limits.processes == limits_.processes && limits.cpus == limits_.cpus;
+  return limits.memory == limits_.memory && limits.processes == limits_.processes &&
+         limits.cpus == limits_.cpus;
 }
 
 Result<UniqueFd> Cgroup1Directories::open(Controller controller, const char* file, int flags) const {
@@ -224,6 +225,15 @@ std::unique_ptr<Cgroup1Directories> SpareDirectories::take(const Limits& limits)
   const std::scoped_lock lock(mutex_);
   const auto fits = [&](const auto& directories) { return directories->has_limits(limits); };
   const auto found = std::ranges::find_if(waiting_, fits);
+  if (found == waiting_.end()) return nullptr;
+  std::unique_ptr<Cgroup1Directories> taken = std::move(*found);
+  waiting_.erase(found);
+  return taken;
+}
+
+std::unique_ptr<Cgroup1Directories> SpareDirectories::take_back(const Cgroup1Directories* directories) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find(waiting_, directories, [](const auto& each) { return each.get(); });
   if (found == waiting_.end()) return nullptr;
   std::unique_ptr<Cgroup1Directories> taken = std::move(*found);
   waiting_.erase(found);

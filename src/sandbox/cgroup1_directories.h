@@ -1,7 +1,8 @@
-// The cgroup v1 directories of one sandbox, one in each hierarchy, with the files open that every sandbox needs.
+// The cgroup v1 directories of one sandbox, one in each hierarchy, with the files open that every sandbox
+// needs.
 //
-// Making and removing them costs more than most programs run, so they are used again once nobody is in them and
-// their counters can be set back; those whose counters cannot are removed.
+// Making and removing them costs more than most programs run, so they are used again once nobody is in them
+// and their counters can be set back; those whose counters cannot are removed.
 #pragma once
 
 #include <sys/types.h>
@@ -94,6 +95,8 @@ class SpareDirectories {
   std::unique_ptr<Cgroup1Directories> take(const Limits& limits);
   /// False: there are enough.
   bool put(std::unique_ptr<Cgroup1Directories>& directories);
+  /// These, if they still wait.
+  std::unique_ptr<Cgroup1Directories> take_back(const Cgroup1Directories* directories);
 
  private:
   std::mutex mutex_;

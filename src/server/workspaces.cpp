@@ -23,31 +23,42 @@ io::Task<Result<python::Workspace>> Workspaces::take() {
 }
 
 io::Task<Result<std::unique_ptr<session::Workspace>>> Workspaces::take_one() {
-  while (!ready_.empty()) {
-    std::unique_ptr<session::Workspace> workspace = std::move(ready_.front());
+  std::unique_ptr<session::Workspace> ready;
+  while (!ready && !ready_.empty()) {
+    ready = std::move(ready_.front());
     ready_.pop_front();
     // Somebody may have tidied up the state directory meanwhile.
-    if (::access(workspace->directory().c_str(), F_OK) == 0) co_return workspace;
+    if (::access(ready->directory().c_str(), F_OK) != 0) ready.reset();
   }
+  refill();
+  if (ready) co_return ready;
   auto create = [this] { return session::Workspace::create(state_, options_.owner); };
   co_return co_await workers_.run(std::move(create));
 }
 
-void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace) {
-  background_.spawn(replace(this, std::move(workspace)), "replace a workspace");
+void Workspaces::refill() {
+  if (refilling_ || ready_.size() >= options_.ahead) return;
+  refilling_ = true;
+  background_.spawn(make_ahead(this), "make workspaces ahead");
 }
 
-io::Task<> Workspaces::replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace) {
-  auto removed = co_await workspace->remove(&self->workers_);
-  if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
-  while (self->ready_.size() + self->coming_ < self->options_.ahead) {
-    ++self->coming_;
+io::Task<> Workspaces::make_ahead(Workspaces* self) {
+  while (self->ready_.size() < self->options_.ahead) {
     auto create = [self] { return session::Workspace::create(self->state_, self->options_.owner); };
     auto made = co_await self->workers_.run(std::move(create));
-    --self->coming_;
-    if (!made) co_return;
+    if (!made) break;
     self->ready_.push_back(*std::move(made));
   }
+  self->refilling_ = false;
+}
+
+void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace) {
+  background_.spawn(remove(this, std::move(workspace)), "remove a workspace");
+}
+
+io::Task<> Workspaces::remove(Workspaces* self, std::unique_ptr<session::Workspace> workspace) {
+  auto removed = co_await workspace->remove(&self->workers_);
+  if (!removed) log::warning("a workspace could not be removed: {}", removed.error().message);
 }
 
 }  // namespace prims::server

@@ -26,20 +26,22 @@ class Workspaces {
   Workspaces(const Workspaces&) = delete;
   Workspaces& operator=(const Workspaces&) = delete;
 
-  /// When its last keeper goes it is removed in the background, and others are made for later calls.
+  /// When its last keeper goes it is removed in the background.
   io::Task<Result<python::Workspace>> take();
 
  private:
   io::Task<Result<std::unique_ptr<session::Workspace>>> take_one();
   void give_back(std::unique_ptr<session::Workspace> workspace);
-  static io::Task<> replace(Workspaces* self, std::unique_ptr<session::Workspace> workspace);
+  void refill();
+  static io::Task<> make_ahead(Workspaces* self);
+  static io::Task<> remove(Workspaces* self, std::unique_ptr<session::Workspace> workspace);
 
   const session::State& state_;
   const Options options_;
   io::Workers& workers_;
   io::TaskScope& background_;
   std::deque<std::unique_ptr<session::Workspace>> ready_;
-  std::size_t coming_ = 0;
+  bool refilling_ = false;
 };
 
 }  // namespace prims::server

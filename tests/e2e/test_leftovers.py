@@ -71,7 +71,8 @@ class Leftovers(unittest.TestCase):
             pid = client.process.pid if transport == "stdio" else server.process.pid
             for n in range(20):
                 client.call(KINDS[n % len(KINDS)].format(n=n), timeout=20)
-            program.at_rest(pid)
+            for each in {pid, server.process.pid}:
+                program.at_rest(each)
             before = snapshot(pid, program.shared_state())
             for n in range(calls):
                 answer = client.call(KINDS[n % len(KINDS)].format(n=n), timeout=20)

@@ -179,6 +179,15 @@ def is_warm(pid):
         return False
 
 
+POOL_SIZE = 4
+
+
+def pools_are_full(processes):
+    """Each template has its forks that wait, and none is in the making."""
+    warm = sum(map(is_warm, processes))
+    return warm > 0 and warm % (1 + POOL_SIZE) == 0
+
+
 def at_rest(pid, seconds=20):
     """How many processes a server has when it makes nothing ready any more: its template, its pool, and what runs."""
     ends = time.monotonic() + seconds
@@ -187,7 +196,7 @@ def at_rest(pid, seconds=20):
         below = descendants(pid)
         if below != seen:
             since, seen = time.monotonic(), below
-        elif time.monotonic() - since > 1 and (not templates() or sum(map(is_warm, below)) > 4):
+        elif time.monotonic() - since > 1 and (not templates() or pools_are_full(below)):
             break
         time.sleep(0.05)
     return len(descendants(pid))
