@@ -118,10 +118,14 @@ def start_up():
         pass
     sys.stdout = sys.__stdout__ = write_through(sys.stdout, 1, "<stdout>")
     sys.stderr = sys.__stderr__ = write_through(sys.stderr, 2, "<stderr>")
+    return channel
+
+
+def warm_up():
+    """For a process that is no fork of a warm one, and where modules come in on the way."""
     compile_program(b"0", "main.py")  # the first compilation in a process is the slow one
     for name in set(sys.modules) - _modules_at_start.keys():
         del sys.modules[name]
-    return channel
 
 
 REHEARSAL = b"""
@@ -290,6 +294,7 @@ def main():
         run_forked(sys.argv[2])
         return
     channel = start_up()
+    warm_up()
     run_call(channel, take_call(channel, CALL_FD) if mode == ["call"] else wait_for_call(channel))
 
 

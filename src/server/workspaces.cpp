@@ -16,9 +16,10 @@ io::Task<Result<python::Workspace>> Workspaces::take() {
   auto taken = co_await take_one();
   PRIMS_CO_ASSIGN_OR_RETURN(std::unique_ptr<session::Workspace> workspace, std::move(taken));
   python::Workspace given{workspace->directory().string(), workspace->made(), nullptr};
-  given.keeper = std::shared_ptr<session::Workspace>(
-      workspace.release(),
-      [this](session::Workspace* returned) { give_back(std::unique_ptr<session::Workspace>(returned)); });
+  const auto give = [this, since = Clock::now()](session::Workspace* returned) {
+    give_back(std::unique_ptr<session::Workspace>(returned), since);
+  };
+  given.keeper = std::shared_ptr<session::Workspace>(workspace.release(), give);
   co_return given;
 }
 
@@ -52,7 +53,10 @@ io::Task<> Workspaces::make_ahead(Workspaces* self) {
   self->refilling_ = false;
 }
 
-void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace) {
+/// One that nothing has happened in is as good as a new one.
+void Workspaces::give_back(std::unique_ptr<session::Workspace> workspace, Clock::time_point since) {
+  const bool room = ready_.size() < 2 * options_.ahead;
+  if (room && workspace->made()->untouched_since(since)) return ready_.push_back(std::move(workspace));
   background_.spawn(remove(this, std::move(workspace)), "remove a workspace");
 }
 

@@ -19,19 +19,19 @@ class Workspaces {
  public:
   struct Options {
     uid_t owner = 0;        ///< of their files
-    std::size_t ahead = 0;  ///< made ahead at most
+    std::size_t ahead = 0;  ///< made ahead; as many more may wait once they have been used and left untouched
   };
 
   Workspaces(const session::State& state, Options options, io::Workers& workers, io::TaskScope& background);
   Workspaces(const Workspaces&) = delete;
   Workspaces& operator=(const Workspaces&) = delete;
 
-  /// When its last keeper goes it is removed in the background.
+  /// When its last keeper goes it is removed in the background, or waits for another call if it is untouched.
   io::Task<Result<python::Workspace>> take();
 
  private:
   io::Task<Result<std::unique_ptr<session::Workspace>>> take_one();
-  void give_back(std::unique_ptr<session::Workspace> workspace);
+  void give_back(std::unique_ptr<session::Workspace> workspace, Clock::time_point since);
   void refill();
   static io::Task<> make_ahead(Workspaces* self);
   static io::Task<> remove(Workspaces* self, std::unique_ptr<session::Workspace> workspace);
