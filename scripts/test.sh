@@ -18,10 +18,10 @@ logs="$PWD/build/test-logs"
 full=0 wanted=()
 # name, budget in seconds, what it is
 suites=(
-  "setup      180  packages of the system"
-  "build      420  dev and release builds"
+  "setup      150  packages of the system"
+  "build      380  dev and release builds"
   "lint       300  layers, format, headers, coroutine rule, clang-tidy"
-  "unit        60  unit tests"
+  "unit       140  unit tests"
   "sandbox     45  sandbox tests, as root"
   "sandbox-user  30  sandbox tests, as an ordinary user"
   "quickstart  30  scripts/quickstart.sh --check, and what the release build is"

@@ -125,7 +125,8 @@ Failure make_sandbox(Launcher& self) {
   if (self.spec.has(wire::kAwaitProceed)) LAUNCHER_TRY(await_proceed(self));
   LAUNCHER_TRY(check("open the barrier", write(self.barrier, "", 1)));
   release_shared(self);
-  return {};
+  return self.owner.process > 0 ? check("reap the owner namespace", waitpid(self.owner.process, nullptr, 0))
+                                : Failure{};
 }
 
 /// Reaps the first process, with which its pid namespace has ended, and tells the server what all of it used.
@@ -139,7 +140,6 @@ int report_end(const Launcher& self) {
   notice.value = status;
   notice.usage = cpu_usage(used);
   static_cast<void>(send_notice(wire::kControlFd, notice));
-  if (self.owner.process > 0) waitpid(self.owner.process, nullptr, 0);
   return 0;
 }
 
