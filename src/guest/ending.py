@@ -124,8 +124,16 @@ class Ending:
         except BaseException:  # the interpreter comes to the same, and tells it
             return self.part_from_modules()
         collect()
-        if sys.modules.keys() == self.begun and leaves_nothing(sys.modules["__main__"].__dict__):
-            _exit(self.status)
+        if sys.modules.keys() != self.begun or not leaves_nothing(sys.modules["__main__"].__dict__):
+            self.take_apart()
+        status = self.status
+        try:
+            flush_streams()
+        except BaseException:
+            status = 120  # as the interpreter says that the last of the output was lost
+        _exit(status)
+
+    def take_apart(self):
         atexit._clear()
         for name in FORGOTTEN:
             if hasattr(sys, name):
@@ -139,12 +147,6 @@ class Ending:
             if module is not None:
                 empty(module.__dict__)
                 del module
-        status = self.status
-        try:
-            flush_streams()
-        except BaseException:
-            status = 120  # as the interpreter says that the last of the output was lost
-        _exit(status)
 
     def drop_own_modules(self):
         left = []

@@ -226,7 +226,6 @@ io::Task<Result<>> Engine::run_in(Environment environment, Call call,
       return found;
     };
     auto artifacts = co_await workers_.run(std::move(collect));
-    report->run->workspace = {};
     PRIMS_CO_ASSIGN_OR_RETURN(session::Artifacts found, std::move(artifacts));
     report->artifacts = std::move(found.files);
     report->artifacts_incomplete = std::move(found.incomplete);
